@@ -2,7 +2,7 @@
 
 use crate::addr::Extent;
 use crate::clock::Token;
-use crate::error::NamespaceError;
+use crate::error::NamespaceResult;
 use crate::ftl::Hint;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ impl Command {
 
     /// The block command that it is; of any other an error, for a namespace that has no other.
     #[inline]
-    pub const fn into_block(self) -> Result<BlockCommand, NamespaceError> {
+    pub const fn into_block(self) -> NamespaceResult<BlockCommand> {
         match self {
             Self::Block(command) => Ok(command),
         }

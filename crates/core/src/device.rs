@@ -243,6 +243,9 @@ pub enum FlashError {
     OutOfRange { address: u64, limit: u64 },
 }
 
+/// What a flash operation gives, or why it failed.
+pub type FlashResult<T> = Result<T, FlashError>;
+
 /// What a journal on the device refuses: it would lose data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -385,7 +388,7 @@ macro_rules! delegate_state {
 pub trait MapJournal {
     /// Notes that logical pages hold nothing from now on (a trim). Durable with the next
     /// [`FlashState::barrier`]. A layer calls this for every page it unmaps at the host's wish.
-    fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError>;
+    fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> FlashResult<()>;
 
     /// Where the newest data of a logical page is, after a start from what the flash holds; `None` where
     /// nothing is. A layer that finds programmed blocks when it is built makes its maps from this.
@@ -396,7 +399,7 @@ pub trait MapJournal {
     /// in it: after a loss of power both ends of a copy may be there and either may have been taken, and a
     /// layer that wants to erase the one that was has to say that it holds to the other. Refused if there is
     /// no such copy at `page`.
-    fn prefer(&mut self, lpn: Lpn, page: Ppn) -> Result<(), FlashError>;
+    fn prefer(&mut self, lpn: Lpn, page: Ppn) -> FlashResult<()>;
 
     /// The layer erases blocks before it has rewritten what they hold, and was told that this is wanted: such
     /// an erase is no longer refused.
@@ -411,7 +414,7 @@ pub trait MapJournal {
 
     /// Writes down whatever makes the next start quick; for a clean shutdown. Includes a durable
     /// [`FlashState::barrier`].
-    fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError>;
+    fn checkpoint(&mut self, at: SimTime) -> FlashResult<Token>;
 }
 
 /// What a flash device is to everybody, whatever its pages hold: abilities, counters and time.
@@ -426,7 +429,7 @@ pub trait FlashState: Clocked + BlockState {
     /// Completes when every program answered so far, and every drop of pages noted so far
     /// ([`MapJournal::drop_pages`]), is what `reach` asks for. For programs that is at once unless the device
     /// answers them from a volatile buffer.
-    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError>;
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token>;
 
     /// What keeps the map of logical pages over a loss of power, where there is such a thing.
     fn journal(&self) -> Option<&dyn MapJournal> {
@@ -467,7 +470,7 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
         transfer: u32,
         data: Option<&mut [u8]>,
         issue: Issue,
-    ) -> Result<PageRead<O>, FlashError>;
+    ) -> FlashResult<PageRead<O>>;
 
     /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are
     /// what is transferred. A device that stores data touches no more than it must. A decorator passes
@@ -478,7 +481,7 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
         start: u32,
         data: &mut [u8],
         issue: Issue,
-    ) -> Result<PageRead<O>, FlashError> {
+    ) -> FlashResult<PageRead<O>> {
         let mut whole = vec![0; self.geometry().page_bytes as usize];
         let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
         data.copy_from_slice(&whole[start as usize..][..data.len()]);
@@ -499,10 +502,10 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
         transfer: u32,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<Token, FlashError>;
+    ) -> FlashResult<Token>;
 
     /// Erases a block.
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError>;
+    fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token>;
 
     /// Marks a block bad for ever (a grown defect), after the layer has moved what it held. Nothing may be
     /// asked of it afterwards.
@@ -510,5 +513,5 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
 
     /// A read of an erased or unmapped place that costs time but has no state (`ftl.unmapped_read =
     /// "flash"`).
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError>;
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> FlashResult<Token>;
 }

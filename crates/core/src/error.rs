@@ -32,6 +32,9 @@ pub enum NamespaceError {
     NotSupported { command: &'static str },
 }
 
+/// What a namespace gives, or why it refused or failed.
+pub type NamespaceResult<T> = Result<T, NamespaceError>;
+
 /// Why a store refuses a command, or could not fulfil it. Nothing was changed, unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -49,3 +52,6 @@ pub enum StoreError {
     #[error("the device is gone: {detail}")]
     Gone { detail: String },
 }
+
+/// What a store gives, or why it refused or failed.
+pub type StoreResult<T> = Result<T, StoreError>;

@@ -44,6 +44,9 @@ pub enum FtlError {
     Flash(#[from] FlashError),
 }
 
+/// What a translation layer gives, or why it refused or failed.
+pub type FtlResult<T> = Result<T, FtlError>;
+
 /// Counters of a translation layer, since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FtlStats {
@@ -161,7 +164,7 @@ pub trait Logs {
 
     /// The next write of the log begins a new piece (a released stream id, a reclaim unit handle that the
     /// host updates). Gives the bytes that were left unwritten in the piece it leaves.
-    fn renew_log(&mut self, log: u16, at: SimTime) -> Result<u64, FtlError> {
+    fn renew_log(&mut self, log: u16, at: SimTime) -> FtlResult<u64> {
         let _ = (log, at);
         Ok(0)
     }
@@ -178,7 +181,7 @@ pub trait Deferral {
     /// From now on no collection, levelling or other work that no request asked for, as long as
     /// [`Deferral::quiet_room`] lasts (`true`), or as usual again, after what was put off is made up for
     /// (`false`). For deterministic windows of NVM sets.
-    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
+    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> FtlResult<()> {
         let _ = (deferred, at);
         Ok(())
     }
@@ -192,7 +195,7 @@ pub trait Deferral {
 pub trait Ftl: Mapping + Logs + Deferral {
     /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says
     /// otherwise.
-    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError>;
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token>;
 
     /// A request for this extent is about to come. Lets the layer ask the processor for what it will need;
     /// changes nothing, and may be ignored. A replay calls it as soon as it knows a request, and then
@@ -202,26 +205,20 @@ pub trait Ftl: Mapping + Logs + Deferral {
     }
 
     /// Writes.
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        hint: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError>;
+    fn write(&mut self, extent: Extent, data: Option<&[u8]>, hint: Hint, at: SimTime) -> FtlResult<Token>;
 
     /// Drops the pages that `extent` wholly covers; a partly covered page is left alone.
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError>;
+    fn trim(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token>;
 
     /// Like [`Ftl::trim`], and the whole extent reads as zeroes afterwards. Timing-only devices drop whole
     /// pages and are done.
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError>;
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token>;
 
     /// Makes what was acknowledged durable.
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError>;
+    fn flush(&mut self, at: SimTime) -> FtlResult<Token>;
 
     /// Leaves the device in a state that opens at once: everything durable and a checkpoint written.
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn shutdown(&mut self, at: SimTime) -> FtlResult<Token> {
         Ok(checkpoint(self.device_mut(), at)?)
     }
 
@@ -232,7 +229,7 @@ pub trait Ftl: Mapping + Logs + Deferral {
     }
 
     /// The host has nothing to do from `at` until `until`: background work that may start in that span.
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError>;
+    fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()>;
 
     /// The device below.
     fn device(&self) -> &dyn FlashState;

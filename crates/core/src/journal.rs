@@ -2,12 +2,12 @@
 
 use crate::addr::{BlockId, Lpn, Ppn};
 use crate::clock::Token;
-use crate::device::{Barrier, FlashError, FlashState};
+use crate::device::{Barrier, FlashResult, FlashState};
 use crate::time::SimTime;
 
 /// Leaves a device in a state that opens at once: everything durable, and a checkpoint where it has a
 /// journal.
-pub fn checkpoint<D: FlashState + ?Sized>(device: &mut D, at: SimTime) -> Result<Token, FlashError> {
+pub fn checkpoint<D: FlashState + ?Sized>(device: &mut D, at: SimTime) -> FlashResult<Token> {
     match device.journal_mut() {
         Some(journal) => journal.checkpoint(at),
         None => device.barrier(Barrier::Durable, at),
@@ -26,7 +26,7 @@ pub fn drop_pages<D: FlashState + ?Sized>(
     first: Lpn,
     count: u32,
     at: SimTime,
-) -> Result<(), FlashError> {
+) -> FlashResult<()> {
     device.journal_mut().map_or(Ok(()), |journal| journal.drop_pages(first, count, at))
 }
 
@@ -36,6 +36,6 @@ pub fn newest<D: FlashState + ?Sized>(device: &D, lpn: Lpn) -> Option<Ppn> {
 }
 
 /// See [`crate::MapJournal::prefer`].
-pub fn prefer<D: FlashState + ?Sized>(device: &mut D, lpn: Lpn, page: Ppn) -> Result<(), FlashError> {
+pub fn prefer<D: FlashState + ?Sized>(device: &mut D, lpn: Lpn, page: Ppn) -> FlashResult<()> {
     device.journal_mut().map_or(Ok(()), |journal| journal.prefer(lpn, page))
 }

@@ -61,18 +61,18 @@ pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
 pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
-    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashState, InjectedFault, Issue,
-    JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
+    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashResult, FlashState,
+    InjectedFault, Issue, JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
 };
 pub use divide::Divider;
-pub use error::{NamespaceError, StoreError};
+pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
 pub use ftl::{
-    Allocation, Cost, Deferral, Ftl, FtlError, FtlStats, Hint, LogStatus, Logs, Mapping, QuietRoom,
+    Allocation, Cost, Deferral, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs, Mapping, QuietRoom,
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, PlacementReports};
 pub use kinds::{KindCount, KindReport};
-pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeStatus};
+pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use outstanding::Outstanding;
 pub use params::{Key, Params, Word};

@@ -3,7 +3,7 @@
 
 use crate::class::ErrorClass;
 use crate::command::Command;
-use crate::error::NamespaceError;
+use crate::error::{NamespaceError, NamespaceResult};
 use crate::time::SimTime;
 
 /// The queue of a command: each kind numbers its opcodes by itself.
@@ -41,19 +41,14 @@ pub struct NvmeReply {
 /// The logs of translation layers.
 pub trait LogControl {
     /// See [`crate::Logs::renew_log`].
-    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError>;
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> NamespaceResult<u64>;
 }
 
 /// What can be administered by NVMe commands.
 pub trait NvmeControl {
     /// Executes a command other than those of the data path at `at`. `data` is the host's buffer: what it
     /// sends, or room for what it is given, of which no more is filled than the command asks for.
-    fn execute(
-        &mut self,
-        command: &NvmeCommand,
-        data: &mut [u8],
-        at: SimTime,
-    ) -> Result<NvmeReply, NvmeStatus>;
+    fn execute(&mut self, command: &NvmeCommand, data: &mut [u8], at: SimTime) -> NvmeResult<NvmeReply>;
 
     /// The logs of the translation layers, for directives; `None` behind directives, which have them.
     fn logs(&mut self) -> Option<&mut dyn LogControl>;
@@ -112,6 +107,9 @@ pub enum NvmeStatus {
     #[error("Unrecovered Read Error")]
     UnrecoveredReadError,
 }
+
+/// What an NVMe command gives, or the status that it fails with.
+pub type NvmeResult<T> = Result<T, NvmeStatus>;
 
 impl NvmeStatus {
     /// The status of a host's command that failed.

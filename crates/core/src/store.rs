@@ -13,7 +13,7 @@
 use crate::addr::Extent;
 use crate::clock::{Clocked, Token};
 use crate::command::{BlockCommand, HostCounts, Op, Payload};
-use crate::error::StoreError;
+use crate::error::StoreResult;
 use crate::ftl::Allocation;
 use crate::subsystem::Subsystem;
 use crate::time::SimTime;
@@ -68,18 +68,13 @@ pub trait Store: Clocked {
     ///
     /// A store below which state and time cannot be told apart, such as flash, may do here only what needs
     /// the payload, and refuse the command when it is started.
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError>;
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied>;
 
     /// Lets a command that was applied take its time, from `at` on. The token completes when it is answered.
-    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError>;
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> StoreResult<Token>;
 
     /// Applies a command and starts it at `at`.
-    fn submit(
-        &mut self,
-        command: BlockCommand,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, StoreError> {
+    fn submit(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> StoreResult<Token> {
         let applied = self.apply(command, payload)?;
         self.start(command, applied, at)
     }
@@ -98,13 +93,13 @@ pub trait Store: Clocked {
     }
 
     /// Nobody has anything to do from `at` until `until`.
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> StoreResult<()> {
         let _ = (at, until);
         Ok(())
     }
 
     /// Leaves it in a state that opens at once.
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError>;
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token>;
 
     /// Counters start anew, and every resource is free at `at`.
     fn reset_counters(&mut self, at: SimTime);

@@ -3,7 +3,7 @@
 use crate::addr::Extent;
 use crate::clock::{Clocked, Token};
 use crate::command::{Answer, Command, Op, Payload};
-use crate::error::NamespaceError;
+use crate::error::NamespaceResult;
 use crate::ftl::Allocation;
 use crate::inspect::{Control, Inspect};
 use crate::time::SimTime;
@@ -44,16 +44,16 @@ pub trait Subsystem: Clocked {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError>;
+    ) -> NamespaceResult<Answer>;
 
     /// See [`crate::FlashState::join`].
     fn join(&mut self, a: Token, b: Token) -> Token;
 
     /// No host has anything to do from `at` until `until`.
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError>;
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()>;
 
     /// Leaves every set in a state that opens at once, see [`crate::Ftl::shutdown`].
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError>;
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token>;
 
     /// See [`crate::Mapping::allocation`], offsets counted from the namespace's first byte.
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation;
@@ -87,7 +87,7 @@ pub trait Layered: Clocked {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError>;
+    ) -> NamespaceResult<Answer>;
 
     /// See [`Subsystem::inspect`].
     fn inspect(&self) -> Inspect<'_>;
@@ -120,7 +120,7 @@ impl<T: Layered> Subsystem for T {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError> {
+    ) -> NamespaceResult<Answer> {
         Layered::submit(self, namespace, command, payload, at)
     }
 
@@ -128,11 +128,11 @@ impl<T: Layered> Subsystem for T {
         self.below_mut().join(a, b)
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
         self.below_mut().idle(at, until)
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
         self.before_shutdown();
         self.below_mut().shutdown(at)
     }

@@ -2,7 +2,7 @@
 
 use crate::contents::{Contents, Keep};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{BlockCommand, Extent, Op, StoreError, StoreShape};
+use nandscape_core::{BlockCommand, Extent, Op, StoreError, StoreResult, StoreShape};
 
 /// Range, bytes and counters of a store.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Base {
     }
 
     /// Counts a command, checks it, and does to the bytes what it asks for.
-    pub fn take(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<(), StoreError> {
+    pub fn take(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<()> {
         self.counts.count(command, self.shape.block_bytes);
         if command.op == Op::Flush {
             return Ok(());
@@ -86,7 +86,7 @@ macro_rules! of_base {
 }
 pub(crate) use of_base;
 
-pub(crate) const fn check(extent: Extent, capacity: u64, block: u32) -> Result<(), StoreError> {
+pub(crate) const fn check(extent: Extent, capacity: u64, block: u32) -> StoreResult<()> {
     let Extent { offset, len } = extent;
     if extent.end() > capacity {
         return Err(StoreError::OutOfRange { offset, len, capacity });

@@ -4,7 +4,7 @@ use crate::base::check;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, BlockCommand, Clocked, Completion, Extent, Op, ParamError, SimTime, Store,
-    StoreError, StoreShape, Token,
+    StoreResult, StoreShape, Token,
 };
 
 /// How bytes are spread.
@@ -168,7 +168,7 @@ impl Joined {
         payload: &mut Payload<'_>,
         store: usize,
         part: Extent,
-    ) -> Result<Applied, StoreError> {
+    ) -> StoreResult<Applied> {
         let inner = BlockCommand { extent: part, ..command };
         let mut memory = std::mem::take(&mut self.memory);
         memory.resize(part.len as usize, 0);
@@ -197,7 +197,7 @@ impl Joined {
         command: BlockCommand,
         mut payload: Payload<'_>,
         parts: &mut Vec<Part>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         for store in 0..self.stores.len() {
             let extent = match command.op {
                 Op::Flush => Some(command.extent),
@@ -219,7 +219,7 @@ impl Joined {
         Ok(())
     }
 
-    fn start_parts(&mut self, parts: &[Part], at: SimTime) -> Result<Token, StoreError> {
+    fn start_parts(&mut self, parts: &[Part], at: SimTime) -> StoreResult<Token> {
         let mut known = at;
         let mut group = None;
         let mut result = Ok(());
@@ -268,7 +268,7 @@ impl Store for Joined {
     }
 
     /// After an error some of the stores may have taken their part.
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         self.counts.count(command, self.block);
         if command.op != Op::Flush {
             check(command.extent, self.capacity, self.block)?;
@@ -287,7 +287,7 @@ impl Store for Joined {
         done.map(|()| Applied(number))
     }
 
-    fn start(&mut self, _: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, applied: Applied, at: SimTime) -> StoreResult<Token> {
         let orphans = std::mem::take(&mut self.orphans);
         // Nobody waits for them.
         let _ = self.start_parts(&orphans, at);
@@ -308,11 +308,11 @@ impl Store for Joined {
         self.counts
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> StoreResult<()> {
         self.stores.iter_mut().try_for_each(|store| store.idle(at, until))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         let mut last = at;
         for store in &mut self.stores {
             let token = store.shutdown(at)?;

@@ -3,7 +3,7 @@
 use crate::base::{Base, of_base};
 use crate::contents::{Keep, PAGE};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreResult, Token};
 
 /// How fast memory is copied. Requests are served one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl RamDisk {
 impl Store for RamDisk {
     of_base!();
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         if self.is_detached {
             return Err(StoreError::Gone { detail: "the RAM disk is detached".to_owned() });
         }
@@ -84,12 +84,12 @@ impl Store for RamDisk {
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
         self.free_at = self.free_at.max(at.0) + self.service_ns(command);
         Ok(Token(self.free_at))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         Ok(Token(self.free_at.max(at.0)))
     }
 

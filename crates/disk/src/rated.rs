@@ -3,7 +3,7 @@
 use crate::base::{Base, of_base};
 use crate::contents::Keep;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreResult, Token};
 use std::collections::VecDeque;
 
 /// Bytes of the requests that the random rates are of.
@@ -110,12 +110,12 @@ impl RatedDrive {
 impl Store for RatedDrive {
     of_base!();
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         self.base.take(command, payload)?;
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
         let (occupied, latency) = self.service_ns(command);
         if command.op == Op::Flush {
             return Ok(Token(self.answered_at.max(at.0)));
@@ -126,7 +126,7 @@ impl Store for RatedDrive {
         Ok(Token(answered))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         Ok(Token(self.answered_at.max(at.0)))
     }
 

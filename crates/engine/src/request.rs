@@ -1,7 +1,7 @@
 //! One command of a front end, with its bytes.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Command, Extent, Hint, NamespaceError, Op, Reply, SimTime};
+use nandscape_core::{BlockCommand, Command, Extent, Hint, NamespaceResult, Op, Reply, SimTime};
 
 /// When a command ran, in the model's time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Request<'a> {
     /// The bytes: as many as the extent of a read or write has.
     pub payload: Data<'a>,
     /// What became of it.
-    pub outcome: Result<Served, NamespaceError>,
+    pub outcome: NamespaceResult<Served>,
 }
 
 /// Bytes of a request.

@@ -5,7 +5,7 @@ use crate::meter::{KINDS, Kind, Sample};
 use crate::record::Tap;
 use crate::request::{Request, Served};
 use crate::timeline::{Model, Timeline};
-use nandscape_core::{NamespaceError, OpCounts, SimTime, Subsystem};
+use nandscape_core::{NamespaceResult, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
 
@@ -54,7 +54,7 @@ impl Stack {
         end
     }
 
-    fn execute(&mut self, request: &mut Request<'_>, index: usize) -> Result<Served, NamespaceError> {
+    fn execute(&mut self, request: &mut Request<'_>, index: usize) -> NamespaceResult<Served> {
         let kind = Kind::of(&request.command);
         let at = self.timeline.issue(kind, &mut self.model);
         let (command, payload) = (request.command.clone(), request.payload.as_payload());

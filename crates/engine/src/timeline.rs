@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::meter::{Kind, Meter};
-use nandscape_core::{Clocked, NamespaceError, Outstanding, SimTime, Subsystem, Token};
+use nandscape_core::{Clocked, NamespaceResult, Outstanding, SimTime, Subsystem, Token};
 use std::time::{Duration, Instant};
 
 /// Real time without a request after which the host counts as idle. Shorter gaps are the host's own work
@@ -54,7 +54,7 @@ impl Timeline {
 
     /// A batch has arrived. Gives the host's idle time to the stack, if there was some, and says when the
     /// batch is issued.
-    pub fn arrive(&mut self, arrival: Instant, model: &mut Model) -> Result<(), NamespaceError> {
+    pub fn arrive(&mut self, arrival: Instant, model: &mut Model) -> NamespaceResult<()> {
         let outcome = self.quiet(arrival, model);
         if self.clock.is_real() {
             self.now = self.now.max(self.real(arrival)).max(self.outstanding.reached());
@@ -63,7 +63,7 @@ impl Timeline {
     }
 
     /// Gives the host's idle time until `now` to the stack, if nothing was asked for in a while.
-    pub fn quiet(&mut self, now: Instant, model: &mut Model) -> Result<(), NamespaceError> {
+    pub fn quiet(&mut self, now: Instant, model: &mut Model) -> NamespaceResult<()> {
         if now.saturating_duration_since(self.last_end) >= QUIET {
             self.pass_quiet(now, model)
         } else {
@@ -79,7 +79,7 @@ impl Timeline {
     /// Nothing was asked for since the last batch: lets the stack do in the background what it would have
     /// done until `until`.
     #[cold]
-    fn pass_quiet(&mut self, until: Instant, model: &mut Model) -> Result<(), NamespaceError> {
+    fn pass_quiet(&mut self, until: Instant, model: &mut Model) -> NamespaceResult<()> {
         let gap = until.saturating_duration_since(self.last_end);
         self.last_end = self.last_end.max(until);
         let to = if self.clock.is_real() {

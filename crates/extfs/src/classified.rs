@@ -6,7 +6,7 @@ use crate::streams::KindStreams;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Answer, BlockCommand, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, KindCount,
-    KindReport, KindReports, Layered, NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
+    KindReport, KindReports, Layered, NamespaceInfo, NamespaceResult, Op, SimTime, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -165,7 +165,7 @@ impl Classified {
         command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> NamespaceResult<Token> {
         let extent = command.extent;
         self.classify(namespace, extent, &payload, at);
         let page = u64::from(self.inner.namespaces()[namespace as usize].page_bytes);
@@ -248,7 +248,7 @@ impl Layered for Classified {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError> {
+    ) -> NamespaceResult<Answer> {
         let command = match command {
             Command::Block(command) => command,
             other => return self.inner.submit(namespace, other, payload, at),

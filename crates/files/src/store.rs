@@ -5,7 +5,8 @@ use crate::error::FileError;
 use crate::os::{self, LockedFile, Punched};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreShape, Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreResult,
+    StoreShape, Token,
 };
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -195,7 +196,7 @@ impl FileStore {
     }
 
     /// Refuses what cannot be done any more.
-    fn check_use(&self, op: Op) -> Result<(), StoreError> {
+    fn check_use(&self, op: Op) -> StoreResult<()> {
         match &self.failed {
             None => Ok(()),
             Some(StoreError::ReadOnly { .. }) if op == Op::Read => Ok(()),
@@ -206,7 +207,7 @@ impl FileStore {
     /// Looks at the size. To look before each write would cost a system call for each, so a write is looked
     /// at with the next read or flush; but a write that reaches the end would make the file as long as it
     /// was.
-    fn check_size(&mut self) -> Result<(), StoreError> {
+    fn check_size(&mut self) -> StoreResult<()> {
         self.is_unchecked = false;
         match self.condition() {
             Ok(Condition::Shorter(bytes)) => Err(self.cut_short(bytes)),
@@ -214,7 +215,7 @@ impl FileStore {
         }
     }
 
-    fn check_before(&mut self, command: BlockCommand) -> Result<(), StoreError> {
+    fn check_before(&mut self, command: BlockCommand) -> StoreResult<()> {
         self.check_use(command.op)?;
         match command.op {
             Op::Read => Ok(()),
@@ -236,7 +237,7 @@ impl FileStore {
         self.is_block_device
     }
 
-    fn check(&self, command: BlockCommand) -> Result<(), StoreError> {
+    fn check(&self, command: BlockCommand) -> StoreResult<()> {
         if self.options.is_read_only && matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
             return Err(StoreError::ReadOnly {
                 detail: format!("{} was opened for reading", self.path.display()),
@@ -355,7 +356,7 @@ impl Store for FileStore {
     }
 
     /// A write without a payload writes zeroes.
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         self.counts.count(command, self.block_bytes);
         self.check_before(command)?;
         if command.op != Op::Flush {
@@ -387,7 +388,7 @@ impl Store for FileStore {
         }
     }
 
-    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
         self.latest = self.latest.max(at);
         Ok(Token(at.0))
     }
@@ -420,7 +421,7 @@ impl Store for FileStore {
         self.counts
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         let flush = BlockCommand::FLUSH;
         if !self.options.is_read_only {
             self.check_before(flush)?;

@@ -18,8 +18,8 @@ use crate::parts::order::{GC_ORDER, Order, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, RESERVE, Superblocks};
 use nandscape_core::journal::newest;
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Params, Ppn, SimTime, Token,
-    addr::PageSpan, keys,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlResult, Info, Issue, Lpn, Params, Ppn,
+    SimTime, Token, addr::PageSpan, keys,
 };
 
 keys! { PARAMS:
@@ -120,7 +120,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
     }
 
     /// Writes a page; tries elsewhere what fails to be programmed, where copies come first.
-    fn write_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn write_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> FtlResult<Token> {
         loop {
             match self.try_page(span, data, at) {
                 Err(FtlError::Flash(FlashError::ProgramFailed { page }))
@@ -145,7 +145,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         }
     }
 
-    fn try_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn try_page(&mut self, span: &PageSpan, data: Option<&[u8]>, at: SimTime) -> FtlResult<Token> {
         let (logical, index) = self.pool.split(span.lpn);
         let (slot, prepared) = self.log_with_room(logical, at)?;
         let Log { superblock, next, .. } = self.logs.get(slot);
@@ -175,7 +175,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
     }
 
     /// The log of a superblock with a free page: merges and opens as needed.
-    fn log_with_room(&mut self, logical: u32, at: SimTime) -> Result<(u32, Token), FtlError> {
+    fn log_with_room(&mut self, logical: u32, at: SimTime) -> FtlResult<(u32, Token)> {
         let mut done = Token::NONE;
         if let Some(slot) = self.logs.find(logical) {
             if self.logs.get(slot).next < self.pool.pages {
@@ -194,7 +194,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         Ok((slot, self.base.device.join(done, collected)))
     }
 
-    fn allocate(&mut self, at: SimTime) -> Result<(u32, Token), FtlError> {
+    fn allocate(&mut self, at: SimTime) -> FtlResult<(u32, Token)> {
         let (superblock, collected) = self.pool.allocate(&mut self.base, at)?;
         match superblock {
             Some(superblock) => Ok((superblock, collected)),
@@ -202,7 +202,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
         }
     }
 
-    fn merge(&mut self, slot: u32, at: SimTime) -> Result<Token, FtlError> {
+    fn merge(&mut self, slot: u32, at: SimTime) -> FtlResult<Token> {
         let log = self.logs.get(slot);
         let data = self.map[log.logical as usize];
         let (target, done) = if self.can_switch(slot, data) {
@@ -240,7 +240,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
     }
 
     /// Copies the newest version of every page of a superblock to its own place in `target`.
-    fn copy_merged(&mut self, slot: u32, target: u32, at: SimTime) -> Result<Token, FtlError> {
+    fn copy_merged(&mut self, slot: u32, target: u32, at: SimTime) -> FtlResult<Token> {
         let logical = self.logs.get(slot).logical;
         let mut done = Token::NONE;
         for index in 0..self.pool.pages {
@@ -272,7 +272,7 @@ impl<D: FlashDevice> Strategy for HsbmGcl<D> {
         place.or_else(|| self.pool.stranded(lpn))
     }
 
-    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> FtlResult<Token> {
         let mut done = Token::NONE;
         for span in self.base.spans(extent) {
             let written = self.write_page(&span, data, at)?;

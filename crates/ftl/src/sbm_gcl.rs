@@ -17,8 +17,8 @@ use crate::parts::layer::{Layer, Strategy};
 use crate::parts::order::{GC_ORDER, Order, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, RESERVE, Superblocks};
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Params, Ppn, SimTime, Token,
-    addr::PageSpan, keys,
+    Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlResult, Info, Issue, Lpn, Params, Ppn,
+    SimTime, Token, addr::PageSpan, keys,
 };
 
 keys! { PARAMS:
@@ -103,7 +103,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         &mut self,
         part: &Part<'_>,
         spans: &(impl Iterator<Item = PageSpan> + Clone),
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         loop {
             match self.try_part(part, spans.clone()) {
                 Err(FtlError::Flash(FlashError::ProgramFailed { page }))
@@ -121,11 +121,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         }
     }
 
-    fn try_part(
-        &mut self,
-        part: &Part<'_>,
-        spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
+    fn try_part(&mut self, part: &Part<'_>, spans: impl Iterator<Item = PageSpan>) -> FtlResult<Token> {
         let current = self.map[part.logical as usize];
         if current == NONE {
             return self.write_unmapped(part, spans);
@@ -147,11 +143,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         Ok(self.base.device.join(collected, written))
     }
 
-    fn write_unmapped(
-        &mut self,
-        part: &Part<'_>,
-        spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
+    fn write_unmapped(&mut self, part: &Part<'_>, spans: impl Iterator<Item = PageSpan>) -> FtlResult<Token> {
         let (target, collected) = self.pool.allocate(&mut self.base, part.at)?;
         let target = target.ok_or_else(|| self.no_room(part))?;
         let written = self.write_pages(target, NONE, part, spans);
@@ -167,7 +159,7 @@ impl<D: FlashDevice> SbmGcl<D> {
     }
 
     /// As [`Superblocks::keep_or_drop`], with the count of live pages.
-    fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
+    fn keep_or_drop(&mut self, target: u32, written: &FtlResult<Token>) {
         if written.is_err() {
             self.lose_live(target);
         }
@@ -195,7 +187,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         current: u32,
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let mut done = Token::NONE;
         for (index, span) in (part.first..=part.last).zip(spans) {
             let is_old = current != NONE && self.pool.is_live(current, index);
@@ -215,7 +207,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         current: u32,
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let written = self.write_pages(target, current, part, spans);
         // What was written is newest from now on, also if the rest of it could not be read to be completed:
         // then the remap is finished with the old versions of the rest.
@@ -237,7 +229,7 @@ impl<D: FlashDevice> SbmGcl<D> {
     }
 
     /// Copies the live pages of `current` that `target` does not hold yet.
-    fn copy_rest(&mut self, target: u32, current: u32, part: &Part<'_>) -> Result<Token, FtlError> {
+    fn copy_rest(&mut self, target: u32, current: u32, part: &Part<'_>) -> FtlResult<Token> {
         let mut done = Token::NONE;
         let mut next = self.pool.next_live(current, 0);
         while let Some(index) = next {
@@ -259,7 +251,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         current: u32,
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         assert_eq!(self.base.order, Order::EraseFirst, "superblock {current} is rewritten in place");
         let reads = self.gather(current, part, spans)?;
         let mut done = reads;
@@ -302,7 +294,7 @@ impl<D: FlashDevice> SbmGcl<D> {
         current: u32,
         part: &Part<'_>,
         spans: impl Iterator<Item = PageSpan>,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         self.waiting.clear();
         let mut reads = Token::NONE;
         let mut next = self.pool.next_live(current, 0);
@@ -354,7 +346,7 @@ impl<D: FlashDevice> Strategy for SbmGcl<D> {
         self.pool.is_live(superblock, index).then(|| self.pool.page(superblock, index))
     }
 
-    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> FtlResult<Token> {
         let mut spans = self.base.spans(extent);
         let mut left = extent.page_count(self.base.geometry.page_bytes) as u32;
         let mut lpn = self.base.lpn_of(extent);

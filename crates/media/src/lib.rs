@@ -20,7 +20,7 @@ pub use scheduler::serial::Serial;
 pub use scheduler::{GcOrder, HostLink, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 pub use timed::Timed;
 
-use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, MediumTally, Oob, OutOfBand, Ppn};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn};
 
 /// What a flash medium is, whatever its pages hold. Knows no time.
 #[auto_impl::auto_impl(Box)]
@@ -30,7 +30,7 @@ pub trait MediumState: BlockState {
 
     /// Makes what was programmed and erased so far safe from a failure of the machine that the medium is kept
     /// on: a medium in a file writes it through, one in memory has nothing to do. An error is for ever.
-    fn sync(&mut self) -> Result<(), FlashError> {
+    fn sync(&mut self) -> FlashResult<()> {
         Ok(())
     }
 
@@ -54,11 +54,11 @@ pub trait MediumState: BlockState {
 #[auto_impl::auto_impl(Box)]
 pub trait Medium<O: OutOfBand = Oob>: MediumState {
     /// Reads a programmed page. After an error `data` may hold anything.
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<O, FlashError>;
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<O>;
 
     /// Reads some bytes of a programmed page, from `start` on; see
     /// [`nandscape_core::FlashDevice::read_part`].
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<O, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<O> {
         let mut whole = vec![0; self.geometry().page_bytes as usize];
         let oob = self.read(page, Some(&mut whole))?;
         data.copy_from_slice(&whole[start as usize..][..data.len()]);
@@ -71,10 +71,10 @@ pub trait Medium<O: OutOfBand = Oob>: MediumState {
     }
 
     /// Programs an erased page.
-    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> Result<(), FlashError>;
+    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> FlashResult<()>;
 
     /// Erases a block.
-    fn erase(&mut self, block: BlockId) -> Result<(), FlashError>;
+    fn erase(&mut self, block: BlockId) -> FlashResult<()>;
 
     /// See [`nandscape_core::FlashDevice::mark_bad`].
     fn mark_bad(&mut self, block: BlockId);
@@ -85,7 +85,7 @@ pub trait Medium<O: OutOfBand = Oob>: MediumState {
 pub trait Breakable<O: OutOfBand = Oob>: Medium<O> {
     /// What a loss of power in the middle of a program leaves: the page is neither erased nor readable. The
     /// page must be the next of its block, or any erased one where order does not matter.
-    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError>;
+    fn tear_program(&mut self, page: Ppn) -> FlashResult<()>;
 
     /// What a loss of power in the middle of an erase leaves: no page of the block is erased or readable.
     fn tear_erase(&mut self, block: BlockId);

@@ -7,8 +7,8 @@ use crate::payload::{Decay, Payload, refusal};
 use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, MediumHealth, MediumTally, Oob,
-    OpCounts, OutOfBand, Ppn,
+    BlockId, BlockState, Capabilities, Divider, FlashError, FlashResult, Geometry, MediumHealth, MediumTally,
+    Oob, OpCounts, OutOfBand, Ppn,
 };
 use nandscape_memory::prefetch;
 
@@ -32,7 +32,7 @@ pub enum BadBlocks {
 impl BadBlocks {
     /// The bad blocks of a device of `blocks` blocks, in ascending order. A listed block outside the device
     /// is refused.
-    pub fn of(&self, blocks: u32) -> Result<Vec<BlockId>, FlashError> {
+    pub fn of(&self, blocks: u32) -> FlashResult<Vec<BlockId>> {
         let mut bad = vec![false; blocks as usize];
         match self {
             Self::None => {}
@@ -108,7 +108,7 @@ impl Nand {
     /// A new medium, wholly erased, for layers that map logical pages.
     ///
     /// A listed bad block outside the device is refused with its number.
-    pub fn new(geometry: Geometry, options: &NandOptions) -> Result<Self, FlashError> {
+    pub fn new(geometry: Geometry, options: &NandOptions) -> FlashResult<Self> {
         Self::with_oob(geometry, options)
     }
 }
@@ -116,7 +116,7 @@ impl Nand {
 impl<O: OutOfBand> Nand<O> {
     /// As [`Nand::new`], for layers with an OOB of their own. Panics if it is stored in more than
     /// [`MOST_OOB`](crate::checksum::MOST_OOB) bytes, or needs a mark for erased pages and has none.
-    pub fn with_oob(geometry: Geometry, options: &NandOptions) -> Result<Self, FlashError> {
+    pub fn with_oob(geometry: Geometry, options: &NandOptions) -> FlashResult<Self> {
         assert!(O::BYTES <= MOST_OOB, "an OOB of {} bytes, expected at most {MOST_OOB}", O::BYTES);
         assert!(
             O::is_erased(&O::ERASED) || !options.capabilities.out_of_order_program,
@@ -146,7 +146,7 @@ impl<O: OutOfBand> Nand<O> {
 
     /// The block of a page and the page's number in it.
     #[inline(always)]
-    fn locate(&self, page: Ppn) -> Result<(BlockId, u32), FlashError> {
+    fn locate(&self, page: Ppn) -> FlashResult<(BlockId, u32)> {
         let (block, index) = self.pages_per_block.split(page.0);
         let block = BlockId(block);
         match self.blocks.get(block.index()) {
@@ -161,7 +161,7 @@ impl<O: OutOfBand> Nand<O> {
 
     /// Programs a page that is not the next of its block, where the medium allows that.
     #[cold]
-    fn program_out_of_order(&mut self, page: Ppn, block: BlockId, index: u32) -> Result<(), FlashError> {
+    fn program_out_of_order(&mut self, page: Ppn, block: BlockId, index: u32) -> FlashResult<()> {
         let state = &mut self.blocks[block.index()];
         let expected = state.write_pointer;
         if index < expected && !O::is_erased(&self.oobs[page.index()]) {
@@ -191,7 +191,7 @@ impl<O: OutOfBand> Nand<O> {
     }
 
     /// The OOB, and bytes from `start` on, of a page that is programmed.
-    fn read_kept(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> Result<O, FlashError> {
+    fn read_kept(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> FlashResult<O> {
         let payload = self.payload.as_ref().expect("asked only where payload is kept");
         payload.read(page, start, data).map_err(|decay| {
             match decay {
@@ -204,7 +204,7 @@ impl<O: OutOfBand> Nand<O> {
 
     /// Whether the page may be read; counts the read.
     #[inline(always)]
-    fn begin_read(&mut self, page: Ppn) -> Result<O, FlashError> {
+    fn begin_read(&mut self, page: Ppn) -> FlashResult<O> {
         let (block, index) = self.locate(page)?;
         let state = &self.blocks[block.index()];
         let kept = self.oobs[page.index()];
@@ -259,7 +259,7 @@ impl<O: OutOfBand> MediumState for Nand<O> {
 
 impl<O: OutOfBand> Medium<O> for Nand<O> {
     #[inline(always)]
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<O, FlashError> {
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<O> {
         let oob = self.begin_read(page)?;
         if self.keeps_more && self.payload.is_some() {
             return self.read_kept(page, 0, data);
@@ -267,7 +267,7 @@ impl<O: OutOfBand> Medium<O> for Nand<O> {
         Ok(oob)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<O, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<O> {
         let oob = self.begin_read(page)?;
         if self.payload.is_some() { self.read_kept(page, start, Some(data)) } else { Ok(oob) }
     }
@@ -282,7 +282,7 @@ impl<O: OutOfBand> Medium<O> for Nand<O> {
     }
 
     #[inline(always)]
-    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> Result<(), FlashError> {
+    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> FlashResult<()> {
         let (block, index) = self.locate(page)?;
         let (kept, first) = oob.split();
         assert!(!O::is_erased(&kept), "page {page:?} programmed with the mark of an erased page");
@@ -304,7 +304,7 @@ impl<O: OutOfBand> Medium<O> for Nand<O> {
         Ok(())
     }
 
-    fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+    fn erase(&mut self, block: BlockId) -> FlashResult<()> {
         let limit = self.blocks.len() as u64;
         let Some(state) = self.blocks.get_mut(block.index()) else {
             return Err(FlashError::OutOfRange { address: u64::from(block.0), limit });
@@ -332,7 +332,7 @@ impl<O: OutOfBand> Medium<O> for Nand<O> {
 }
 
 impl<O: OutOfBand> Breakable<O> for Nand<O> {
-    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
+    fn tear_program(&mut self, page: Ppn) -> FlashResult<()> {
         self.program(page, O::TORN, None)?;
         if let Some(payload) = &mut self.payload {
             payload.tear(page);

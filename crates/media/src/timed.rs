@@ -4,7 +4,7 @@
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
-    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, SimTime, Token,
+    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, SimTime, Token,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -90,11 +90,11 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
     #[inline(always)]
     fn time_read<O>(
         &mut self,
-        read: Result<O, FlashError>,
+        read: FlashResult<O>,
         page: Ppn,
         transfer: u32,
         issue: Issue,
-    ) -> Result<PageRead<O>, FlashError> {
+    ) -> FlashResult<PageRead<O>> {
         let oob = match read {
             Ok(oob) => oob,
             Err(error) => return Err(self.failed(error, issue)),
@@ -173,7 +173,7 @@ impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
         self.scheduler.join(a, b)
     }
 
-    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token> {
         if reach == Barrier::Durable {
             self.medium.sync()?;
         }
@@ -215,7 +215,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         transfer: u32,
         data: Option<&mut [u8]>,
         issue: Issue,
-    ) -> Result<PageRead<O>, FlashError> {
+    ) -> FlashResult<PageRead<O>> {
         let read = self.medium.read(page, data);
         self.time_read(read, page, transfer, issue)
     }
@@ -226,7 +226,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         start: u32,
         data: &mut [u8],
         issue: Issue,
-    ) -> Result<PageRead<O>, FlashError> {
+    ) -> FlashResult<PageRead<O>> {
         let transfer = data.len() as u32;
         let read = self.medium.read_part(page, start, data);
         self.time_read(read, page, transfer, issue)
@@ -245,7 +245,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         transfer: u32,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<Token, FlashError> {
+    ) -> FlashResult<Token> {
         if let Err(error) = self.medium.program(page, oob, data) {
             return Err(self.failed(error, issue));
         }
@@ -258,7 +258,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
     }
 
     #[inline(always)]
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+    fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token> {
         if let Err(error) = self.medium.erase(block) {
             return Err(self.failed(error, issue));
         }
@@ -275,7 +275,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         self.medium.mark_bad(block);
     }
 
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> FlashResult<Token> {
         if let Some(packed) = self.packed {
             return Ok(self.read_packed(packed, page, false, issue));
         }

@@ -8,7 +8,7 @@ use crate::directives::{
 use crate::sets::{PlmConfig, PlmError};
 use crate::subsystem::{NvmSetError, NvmSubsystem};
 use nandscape_core::{
-    Layered, LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeStatus, SimTime,
+    Layered, LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus, SimTime,
 };
 
 /// Opcode of Get Log Page (admin).
@@ -54,7 +54,7 @@ impl LogPage {
     }
 
     /// The part of the page that the command asks for.
-    fn give(&self, page: &[u8], target: &mut [u8]) -> Result<NvmeReply, NvmeStatus> {
+    fn give(&self, page: &[u8], target: &mut [u8]) -> NvmeResult<NvmeReply> {
         let start = usize::try_from(self.offset).ok().filter(|start| start % 4 == 0);
         let part = start.and_then(|start| page.get(start..)).ok_or(NvmeStatus::InvalidField)?;
         Ok(given(part, self.bytes, target))
@@ -62,7 +62,7 @@ impl LogPage {
 }
 
 /// The feature of a Get or Set Features command. Only the present value exists; a loss of power resets it.
-const fn feature(command: &NvmeCommand) -> Result<u8, NvmeStatus> {
+const fn feature(command: &NvmeCommand) -> NvmeResult<u8> {
     let (is_set, cdw10) = (command.opcode == SET_FEATURES, command.cdw[0]);
     if is_set && cdw10 >> 31 == 1 {
         return Err(NvmeStatus::FeatureNotSaveable);
@@ -74,7 +74,7 @@ const fn feature(command: &NvmeCommand) -> Result<u8, NvmeStatus> {
 }
 
 /// The index of what the wire numbers from 1.
-fn index(identifier: u32) -> Result<u16, NvmeStatus> {
+fn index(identifier: u32) -> NvmeResult<u16> {
     (identifier as u16).checked_sub(1).ok_or(NvmeStatus::InvalidField)
 }
 
@@ -97,7 +97,7 @@ impl From<NvmSetError> for NvmeStatus {
 }
 
 impl NvmSubsystem {
-    fn log_page(&mut self, log: &LogPage, data: &mut [u8], at: SimTime) -> Result<NvmeReply, NvmeStatus> {
+    fn log_page(&mut self, log: &LogPage, data: &mut [u8], at: SimTime) -> NvmeResult<NvmeReply> {
         let page = match log.page {
             0x09 => {
                 let group = index(log.identifier.into())?;
@@ -113,7 +113,7 @@ impl NvmSubsystem {
         log.give(&page, data)
     }
 
-    fn get_feature(&self, command: &NvmeCommand, data: &mut [u8]) -> Result<NvmeReply, NvmeStatus> {
+    fn get_feature(&self, command: &NvmeCommand, data: &mut [u8]) -> NvmeResult<NvmeReply> {
         let (feature, set) = (feature(command)?, index(command.cdw[1])?);
         let predictable = || self.predictable(set).ok_or(NvmeStatus::InvalidField);
         Ok(match feature {
@@ -128,12 +128,7 @@ impl NvmSubsystem {
         })
     }
 
-    fn set_feature(
-        &mut self,
-        command: &NvmeCommand,
-        data: &[u8],
-        at: SimTime,
-    ) -> Result<NvmeReply, NvmeStatus> {
+    fn set_feature(&mut self, command: &NvmeCommand, data: &[u8], at: SimTime) -> NvmeResult<NvmeReply> {
         let (feature, set, cdw12) = (feature(command)?, index(command.cdw[1])?, command.cdw[2]);
         match feature {
             0x12 => self.set_read_recovery(set, cdw12 as u8 & 0xf)?,
@@ -150,12 +145,7 @@ impl NvmSubsystem {
 
 impl NvmeControl for NvmSubsystem {
     /// Identify of sets (CNS 04h) and endurance groups (19h), features 12h to 14h, log pages 09h to 0Bh.
-    fn execute(
-        &mut self,
-        command: &NvmeCommand,
-        data: &mut [u8],
-        at: SimTime,
-    ) -> Result<NvmeReply, NvmeStatus> {
+    fn execute(&mut self, command: &NvmeCommand, data: &mut [u8], at: SimTime) -> NvmeResult<NvmeReply> {
         match (command.queue, command.opcode) {
             (NvmeQueue::Admin, GET_LOG_PAGE) => self.log_page(&LogPage::decode(&command.cdw), data, at),
             (NvmeQueue::Admin, GET_FEATURES) => self.get_feature(command, data),
@@ -179,12 +169,7 @@ impl NvmeControl for NvmSubsystem {
 
 impl NvmeControl for DirectedSubsystem {
     /// Directive Send and Receive, I/O Management Send and Receive, features 1Dh, 1Eh, log pages 20h to 23h.
-    fn execute(
-        &mut self,
-        command: &NvmeCommand,
-        data: &mut [u8],
-        at: SimTime,
-    ) -> Result<NvmeReply, NvmeStatus> {
+    fn execute(&mut self, command: &NvmeCommand, data: &mut [u8], at: SimTime) -> NvmeResult<NvmeReply> {
         let &NvmeCommand { queue, opcode, nsid, cdw } = command;
         let controller = self.controller;
         match (queue, opcode) {

@@ -3,7 +3,7 @@
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, BlockCommand, Clocked, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
-    SimTime, Store, StoreError, StoreShape, Subsystem, Token,
+    SimTime, Store, StoreError, StoreResult, StoreShape, Subsystem, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ impl NamespaceStore {
         &*self.subsystem
     }
 
-    fn check(&self, command: BlockCommand) -> Result<(), StoreError> {
+    fn check(&self, command: BlockCommand) -> StoreResult<()> {
         let Extent { offset, len } = command.extent;
         if command.op == Op::Flush {
             return Ok(());
@@ -85,7 +85,7 @@ impl NamespaceStore {
         Ok(())
     }
 
-    fn submit_now(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Token, StoreError> {
+    fn submit_now(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Token> {
         let outcome = self.subsystem.submit(self.namespace, command.into(), payload, self.now);
         outcome.map(|answer| answer.done).map_err(|error| refusal(command.extent, &error))
     }
@@ -134,7 +134,7 @@ impl Store for NamespaceStore {
         self.subsystem.prepare(self.namespace, op, extent);
     }
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         self.counts.count(command, self.page_bytes);
         self.check(command)?;
         if !self.stores_bytes {
@@ -143,7 +143,7 @@ impl Store for NamespaceStore {
         Ok(Applied(self.submit_now(command, payload)?.0))
     }
 
-    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> StoreResult<Token> {
         self.now = self.now.max(at);
         if self.stores_bytes {
             return Ok(self.not_before(Token(applied.0), at));
@@ -151,12 +151,7 @@ impl Store for NamespaceStore {
         self.submit_now(command, Payload::None)
     }
 
-    fn submit(
-        &mut self,
-        command: BlockCommand,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, StoreError> {
+    fn submit(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> StoreResult<Token> {
         self.now = self.now.max(at);
         let applied = self.apply(command, payload)?;
         self.start(command, applied, at)
@@ -175,12 +170,12 @@ impl Store for NamespaceStore {
         Some(&*self.subsystem)
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> StoreResult<()> {
         self.now = self.now.max(at);
         self.subsystem.idle(at, until).map_err(|error| refusal(Extent::new(0, 0), &error))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         self.now = self.now.max(at);
         let token = self.subsystem.shutdown(at).map_err(|error| refusal(Extent::new(0, 0), &error))?;
         Ok(if self.stores_bytes { self.not_before(token, at) } else { token })

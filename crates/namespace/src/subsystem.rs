@@ -8,8 +8,8 @@ use crate::sets::Shared;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Answer, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
-    FlashState, Ftl, FtlError, HostReports, Inspect, LogControl, NamespaceError, NamespaceInfo, Op, OpCounts,
-    SimTime, Subsystem, Token,
+    FlashState, Ftl, FtlError, FtlResult, HostReports, Inspect, LogControl, NamespaceInfo, NamespaceResult,
+    Op, OpCounts, SimTime, Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -187,7 +187,7 @@ fn execute(
     command: BlockCommand,
     payload: Payload<'_>,
     at: SimTime,
-) -> Result<Token, FtlError> {
+) -> FtlResult<Token> {
     let BlockCommand { op, extent, hint, is_durable } = command;
     let done = match (op, payload) {
         (Op::Read, Payload::Read(data)) => ftl.read(extent, Some(data), at),
@@ -226,7 +226,7 @@ impl Subsystem for NvmSubsystem {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError> {
+    ) -> NamespaceResult<Answer> {
         let command = command.into_block()?;
         let space = &mut self.spaces[namespace as usize];
         space.counts.count(command, space.page_bytes);
@@ -251,7 +251,7 @@ impl Subsystem for NvmSubsystem {
         self.with_device_mut(|device| device.join(a, b))
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
         if self.standard.is_watching {
             self.pass_windows(at);
         }
@@ -261,7 +261,7 @@ impl Subsystem for NvmSubsystem {
         Ok(())
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let mut done = Token::NONE;
         for layer in &mut self.layers {
             let closed = layer.shutdown(at)?;
@@ -321,7 +321,7 @@ impl HostReports for NvmSubsystem {
 }
 
 impl LogControl for NvmSubsystem {
-    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+    fn renew_log(&mut self, set: u16, log: u16, at: SimTime) -> NamespaceResult<u64> {
         Ok(self.layers[usize::from(set)].renew_log(log, at)?)
     }
 }

@@ -12,8 +12,8 @@ use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::sums::{self, Measured};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Extent, IoRecord, NamespaceError, Op, Outstanding, SimTime, Subsystem, Token, TraceError,
-    TraceReader,
+    BlockCommand, Extent, IoRecord, NamespaceError, NamespaceResult, Op, Outstanding, SimTime, Subsystem,
+    Token, TraceError, TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -271,12 +271,7 @@ impl<'a> Runner<'a> {
     }
 
     #[inline]
-    fn issue(
-        &mut self,
-        record: &IoRecord,
-        now: SimTime,
-        recorder: &mut Recorder,
-    ) -> Result<(), NamespaceError> {
+    fn issue(&mut self, record: &IoRecord, now: SimTime, recorder: &mut Recorder) -> NamespaceResult<()> {
         let command = BlockCommand::from(record);
         let token = self.subsystem.submit(0, command.into(), Payload::None, now)?.done;
         let pending = Pending { op: command.op, bytes: record.len, issued: now };

@@ -1,7 +1,7 @@
 //! A cache and its disk, built from their configuration.
 
 use crate::config::cache::{CacheConfig, DEVICES, Side};
-use crate::config::{ConfigError, StackConfig};
+use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, build_in_memory, subsystem};
 use nandscape_cache::engine::{BoxedStore, Disk};
 use nandscape_cache::metadata::Volume;
@@ -23,14 +23,14 @@ pub(crate) fn build(
     config: &StackConfig,
     options: BuildOptions,
     keep: Keep,
-) -> Result<Cache<AnyEviction>, ConfigError> {
+) -> Result<Cache<AnyEviction>> {
     let disks = (0..keys.disks).map(|number| {
         let store = slow(keys, options, keep)?;
         let mut uuid = [0; 16];
         uuid[..4].copy_from_slice(&(number + 1).to_le_bytes());
         Ok(Disk { store, uuid })
     });
-    let disks: Vec<Disk> = disks.collect::<Result<_, ConfigError>>()?;
+    let disks: Vec<Disk> = disks.collect::<Result<_>>()?;
     let design = &keys.design.clone().unwrap_or_else(nothing_cached);
     let fast = fast_side(keys, config, design, &disks, options, keep)?;
     let started = design.create(fast, disks, CACHE_UUID, SimTime::ZERO).map_err(|error| match error {
@@ -49,7 +49,7 @@ pub(crate) fn build(
     Ok(cache)
 }
 
-fn slow(keys: &CacheConfig, options: BuildOptions, keep: Keep) -> Result<BoxedStore, ConfigError> {
+fn slow(keys: &CacheConfig, options: BuildOptions, keep: Keep) -> Result<BoxedStore> {
     match &keys.disk {
         Side::Flash(stack) => over_flash(stack.as_ref().expect("of its own"), "disk.stack", options, keep),
         Side::Other(spec) => Ok(spec.build(keys.disk_bytes, keep)?),
@@ -63,7 +63,7 @@ fn fast_side(
     disks: &[Disk],
     options: BuildOptions,
     keep: Keep,
-) -> Result<BoxedStore, ConfigError> {
+) -> Result<BoxedStore> {
     let spec = match &keys.fast {
         Side::Flash(_) => return over_flash(config, "cache.device = flash", options, keep),
         Side::Other(spec) => spec,
@@ -100,12 +100,7 @@ fn nothing_cached() -> Design {
 }
 
 /// The only namespace of a flash stack.
-fn over_flash(
-    config: &StackConfig,
-    place: &str,
-    options: BuildOptions,
-    keep: Keep,
-) -> Result<BoxedStore, ConfigError> {
+fn over_flash(config: &StackConfig, place: &str, options: BuildOptions, keep: Keep) -> Result<BoxedStore> {
     if config.partition.namespaces() != 1 {
         return Err(ConfigError::Unsuited(format!(
             "{place}: expected a device with one namespace, but there are {}",

@@ -12,7 +12,7 @@ use crate::faults::FaultsConfig;
 use crate::host::HostConfig;
 use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
-pub use crate::keys::ConfigError;
+pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
@@ -97,7 +97,7 @@ pub struct StackConfig {
 }
 
 impl StackConfig {
-    fn check(typed: &toml::Table) -> Result<Self, ConfigError> {
+    fn check(typed: &toml::Table) -> Result<Self> {
         let mut table = typed.clone();
         let mut device = take_table(&mut table, "device", "device")?;
         let timing = take_table(&mut device, "timing", "device.timing")?;
@@ -185,7 +185,7 @@ impl StackConfig {
         &self,
         place: Place,
         subsystem: Box<dyn Subsystem + Send>,
-    ) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+    ) -> Result<Box<dyn Subsystem + Send>> {
         let below = Below {
             geometry: &self.geometry,
             partition: &self.partition,

@@ -1,6 +1,6 @@
 //! `[faults]`: what is to go wrong with the flash, by seed or one by one.
 
-use crate::keys::{ConfigError, flat, table_of};
+use crate::keys::{ConfigError, Result, flat, table_of};
 use nandscape_core::{Geometry, Info, Params, UnitId, keys};
 use nandscape_media::faults::{Fault, FaultPlan, PowerCut, Scripted, parse_script};
 use std::collections::BTreeMap;
@@ -43,11 +43,7 @@ pub struct FaultsConfig {
 }
 
 impl FaultsConfig {
-    pub(crate) fn check(
-        table: &toml::Table,
-        geometry: &Geometry,
-        is_compressing: bool,
-    ) -> Result<Self, ConfigError> {
+    pub(crate) fn check(table: &toml::Table, geometry: &Geometry, is_compressing: bool) -> Result<Self> {
         let mut typed = flat("faults.", table)?;
         read_script(&mut typed)?;
         let params = Params::check(&FAULTS, "faults.", &typed)?;
@@ -93,7 +89,7 @@ impl FaultsConfig {
 
 /// Puts the lines of the script into the list, so that the configuration says what happens whatever becomes
 /// of the file.
-fn read_script(typed: &mut BTreeMap<String, String>) -> Result<(), ConfigError> {
+fn read_script(typed: &mut BTreeMap<String, String>) -> Result<()> {
     let Some(path) = typed.remove("script").filter(|path| !path.is_empty()) else { return Ok(()) };
     let io = |message: String| ConfigError::Io { path: path.clone(), message };
     let text = std::fs::read_to_string(&path).map_err(|error| io(error.to_string()))?;
@@ -111,7 +107,7 @@ fn read_script(typed: &mut BTreeMap<String, String>) -> Result<(), ConfigError> 
     Ok(())
 }
 
-fn dies(params: &Params) -> Result<Vec<UnitId>, ConfigError> {
+fn dies(params: &Params) -> Result<Vec<UnitId>> {
     let Some(list) = params.get(STUCK) else { return Ok(Vec::new()) };
     list.split(',')
         .map(|text| {
@@ -120,7 +116,7 @@ fn dies(params: &Params) -> Result<Vec<UnitId>, ConfigError> {
         .collect()
 }
 
-fn slow_dies(params: &Params) -> Result<Vec<Scripted>, ConfigError> {
+fn slow_dies(params: &Params) -> Result<Vec<Scripted>> {
     let Some(list) = params.get(SLOW) else { return Ok(Vec::new()) };
     let slow = |text: &str| {
         let (die, factor) = text.trim().split_once(':')?;

@@ -2,7 +2,7 @@
 //! The device is monomorphised here: one copy of each translation layer for each scheduler, chosen once at
 //! build time. What stands over a medium that keeps bytes is compiled once for all of them.
 
-use crate::config::{ConfigError, StackConfig};
+use crate::config::{ConfigError, Result, StackConfig};
 use crate::interfaces::Place;
 use crate::memory;
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, SimTime, Subsystem, UnitId};
@@ -23,7 +23,7 @@ pub struct BuildOptions {
 
 /// As [`crate::build_subsystem`] without host interfaces, for callers that want the commands of NVM sets
 /// besides.
-pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem, ConfigError> {
+pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem> {
     memory::check(config.seen_geometry())?;
     if !config.faults.is_empty() {
         let device = faulty(config, &nand_options(config, options))?;
@@ -40,7 +40,7 @@ struct Plain<'a> {
 }
 
 impl WithScheduler for Plain<'_> {
-    type Out = Result<NvmSubsystem, ConfigError>;
+    type Out = Result<NvmSubsystem>;
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
         let Self { config, options } = self;
@@ -56,9 +56,9 @@ impl WithScheduler for Plain<'_> {
 fn divide<D: FlashDevice + Send + 'static>(
     config: &StackConfig,
     device: D,
-    whole: impl FnOnce(D) -> Result<Box<dyn Ftl + Send>, ConfigError>,
-    part: impl Fn(Part<dyn FlashDevice + Send>) -> Result<Box<dyn Ftl + Send>, ConfigError>,
-) -> Result<NvmSubsystem, ConfigError> {
+    whole: impl FnOnce(D) -> Result<Box<dyn Ftl + Send>>,
+    part: impl Fn(Part<dyn FlashDevice + Send>) -> Result<Box<dyn Ftl + Send>>,
+) -> Result<NvmSubsystem> {
     let partition = &config.partition;
     let page_bytes = config.geometry.page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
@@ -73,7 +73,7 @@ fn divide<D: FlashDevice + Send + 'static>(
             set(config, index, part(if partition.is_host_side { dies.host_side() } else { dies })?)
         };
         let dies = partition.layout.sets().iter().enumerate();
-        let sets: Vec<NvmSet> = dies.map(build).collect::<Result<_, ConfigError>>()?;
+        let sets: Vec<NvmSet> = dies.map(build).collect::<Result<_>>()?;
         let capacities: Vec<u64> = sets.iter().map(|set| capacity(&*set.ftl)).collect();
         let specs = partition.specs(&capacities, page_bytes)?;
         NvmSubsystem::divided(shared, sets, &specs)
@@ -82,7 +82,7 @@ fn divide<D: FlashDevice + Send + 'static>(
 }
 
 /// A set with what the configuration says about it.
-fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<NvmSet, ConfigError> {
+fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<NvmSet> {
     let partition = &config.partition;
     let facts = partition.facts[index];
     if facts.keeps_windows && ftl.quiet_room().is_none() {
@@ -114,10 +114,7 @@ fn timed<M: Medium, S: Scheduler>(config: &StackConfig, medium: M) -> Timed<M, S
     }
 }
 
-fn layer<D: FlashDevice + Send + 'static>(
-    config: &StackConfig,
-    device: D,
-) -> Result<Box<dyn Ftl + Send>, ConfigError> {
+fn layer<D: FlashDevice + Send + 'static>(config: &StackConfig, device: D) -> Result<Box<dyn Ftl + Send>> {
     let entry = ftls::<D>()
         .into_iter()
         .find(|entry| entry.info.name == config.ftl)
@@ -136,7 +133,7 @@ fn layer<D: FlashDevice + Send + 'static>(
 }
 
 /// The flash stack of a configuration over a device that keeps bytes in memory.
-pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>> {
     memory::check(config.seen_geometry())?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
@@ -148,7 +145,7 @@ pub(crate) fn over(
     config: &StackConfig,
     medium: Box<dyn Breakable + Send>,
     lasts: bool,
-) -> Result<Box<dyn Subsystem + Send>, ConfigError> {
+) -> Result<Box<dyn Subsystem + Send>> {
     let device = with_time(config, with_faults(config, medium)?);
     let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
     let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
@@ -157,7 +154,7 @@ pub(crate) fn over(
 }
 
 /// The device of a run that keeps no bytes and in which something goes wrong.
-fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice, ConfigError> {
+fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
     let medium = nand(config, options)?;
     Ok(with_time(config, with_faults(config, Box::new(medium))?))
 }
@@ -180,7 +177,7 @@ impl WithScheduler for Any<'_> {
     }
 }
 
-fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium, ConfigError> {
+fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
     if config.faults.is_empty() {
         return Ok(medium);
     }
@@ -188,13 +185,13 @@ fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Resul
     Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
 }
 
-fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand, ConfigError> {
+fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand> {
     Nand::new(*config.seen_geometry(), options)
         .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))
 }
 
 /// A layer that starts from what the flash holds.
-fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>, ConfigError> {
+fn with_journal(config: &StackConfig, device: AnyDevice) -> Result<Box<dyn Ftl + Send>> {
     let mut journal =
         Journal::open(device, config.journal.options()).map_err(|e| ConfigError::Build(e.to_string()))?;
     // What the start read and wrote is over before the first request.

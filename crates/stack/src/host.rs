@@ -1,7 +1,7 @@
 //! `[host]`: software between the workload and the device, which merges requests and chooses streams.
 
 use crate::error::RunError;
-use crate::keys::{ConfigError, flat, table_of};
+use crate::keys::{ConfigError, Result, flat, table_of};
 use nandscape_core::{
     Info, IoRecord, Origin, ParamError, Params, TraceError, TraceReader, WorkloadInfo, keys,
 };
@@ -40,7 +40,7 @@ pub struct HostConfig {
 
 impl HostConfig {
     /// Checks the table: common keys first, the rest against the policy.
-    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
+    pub(crate) fn check(table: &toml::Table) -> Result<Self> {
         let mut own = flat("host.", table)?;
         let common = Params::check(&HOST, "host.", &HOST.take(&mut own))?;
         let entry = policy::find(common.get(POLICY).unwrap_or("explicit"))?;

@@ -1,7 +1,7 @@
 //! fio job files as workloads of `replay` and `compare`.
 
 use crate::build::build_subsystem;
-use crate::config::{self, ConfigError, StackConfig};
+use crate::config::{self, ConfigError, Result, StackConfig};
 use crate::error::RunError;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
 use nandscape_jobs::JobFile;
@@ -118,7 +118,7 @@ pub(crate) fn compare_job_files(
 
 /// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of
 /// it.
-fn refuse_reading_keys(config: &StackConfig) -> Result<(), ConfigError> {
+fn refuse_reading_keys(config: &StackConfig) -> Result<()> {
     if !config.host.is_plain() {
         return Err(ConfigError::Unsuited(format!(
             "host.policy = {} chooses streams for traces and generators: jobs of a job file name their own, and are not merged",

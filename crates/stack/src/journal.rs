@@ -1,6 +1,6 @@
 //! `[journal]`: what a device that keeps bytes writes down for its next start.
 
-use crate::keys::{ConfigError, flat, table_of};
+use crate::keys::{Result, flat, table_of};
 use nandscape_core::{Info, Params, keys};
 use nandscape_ftl::JournalOptions;
 
@@ -27,7 +27,7 @@ pub struct JournalKeys {
 }
 
 impl JournalKeys {
-    pub(crate) fn check(table: &toml::Table) -> Result<Self, ConfigError> {
+    pub(crate) fn check(table: &toml::Table) -> Result<Self> {
         let params = Params::check(&JOURNAL, "journal.", &flat("journal.", table)?)?;
         if params.get(INTERVAL) == Some(0) {
             return Err(params.error(INTERVAL, "at least one program").into());

@@ -42,16 +42,15 @@ pub enum ConfigError {
     Build(String),
 }
 
+/// What a configuration gives, or why not.
+pub type Result<T, E = ConfigError> = std::result::Result<T, E>;
+
 pub(crate) fn shape(key: impl Into<String>, message: impl Into<String>) -> ConfigError {
     ConfigError::Shape { key: key.into(), message: message.into() }
 }
 
 /// Takes a table out of another, an empty one if it is not there. `dotted` names it in errors.
-pub(crate) fn take_table(
-    table: &mut toml::Table,
-    key: &str,
-    dotted: &str,
-) -> Result<toml::Table, ConfigError> {
+pub(crate) fn take_table(table: &mut toml::Table, key: &str, dotted: &str) -> Result<toml::Table> {
     match table.remove(key) {
         None => Ok(toml::Table::new()),
         Some(toml::Value::Table(inner)) => Ok(inner),
@@ -60,7 +59,7 @@ pub(crate) fn take_table(
 }
 
 /// The text of a scalar, as a person would type it.
-pub(crate) fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigError> {
+pub(crate) fn text_of(key: &str, value: &toml::Value) -> Result<String> {
     Ok(match value {
         toml::Value::String(s) => s.clone(),
         toml::Value::Integer(i) => i.to_string(),
@@ -76,7 +75,7 @@ pub(crate) fn text_of(key: &str, value: &toml::Value) -> Result<String, ConfigEr
 }
 
 /// The scalars of a table as text. `prefix` goes before their names in errors.
-pub(crate) fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, ConfigError> {
+pub(crate) fn flat(prefix: &str, table: &toml::Table) -> Result<BTreeMap<String, String>> {
     table.iter().map(|(k, v)| Ok((k.clone(), text_of(&format!("{prefix}{k}"), v)?))).collect()
 }
 

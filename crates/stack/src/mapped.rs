@@ -1,7 +1,7 @@
 //! Whether everything that a stack has mapped can be read.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, NamespaceError, Op, Subsystem};
+use nandscape_core::{BlockCommand, Extent, Hint, NamespaceResult, Op, Subsystem};
 use serde::Serialize;
 
 /// Bytes that are read at a time.
@@ -54,12 +54,7 @@ pub fn lost_pages(subsystem: &mut dyn Subsystem) -> (u64, Vec<LostPage>) {
     (count, listed)
 }
 
-fn read(
-    subsystem: &mut dyn Subsystem,
-    namespace: u32,
-    offset: u64,
-    data: &mut [u8],
-) -> Result<(), NamespaceError> {
+fn read(subsystem: &mut dyn Subsystem, namespace: u32, offset: u64, data: &mut [u8]) -> NamespaceResult<()> {
     let extent = Extent::new(offset, data.len() as u64);
     let command = BlockCommand::new(Op::Read, extent, Hint::default());
     let outcome = subsystem.submit(namespace, command.into(), Payload::Read(data), subsystem.idle_from());

@@ -1,7 +1,7 @@
 //! Whether a device fits into memory, asked before anything is allocated: an allocation that fails ends the
 //! process, and one that succeeds beyond what there is ends another.
 
-use crate::keys::ConfigError;
+use crate::keys::{ConfigError, Result};
 use nandscape_core::{Geometry, units};
 
 /// Least bytes for a page: its OOB in the medium and an entry of a map.
@@ -9,7 +9,7 @@ const PAGE_BYTES: u64 = 8;
 /// Least bytes for a block: state in the medium and in the translation layer.
 const BLOCK_BYTES: u64 = 48;
 
-pub(crate) fn check(geometry: &Geometry) -> Result<(), ConfigError> {
+pub(crate) fn check(geometry: &Geometry) -> Result<()> {
     let (pages, blocks) = (u64::from(geometry.pages()), u64::from(geometry.blocks()));
     let needed = pages * PAGE_BYTES + blocks * BLOCK_BYTES;
     let available = available().filter(|available| needed > *available);

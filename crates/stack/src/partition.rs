@@ -1,6 +1,6 @@
 //! How the device is divided: `[sets]` and `[namespaces]`.
 
-use crate::keys::{ConfigError, flat, table_of};
+use crate::keys::{Result, flat, table_of};
 use nandscape_core::{Geometry, Info, Key, ParamError, Params, keys, units};
 use nandscape_namespace::sets::SetLayout;
 use nandscape_namespace::{NamespaceSpec, SetFacts};
@@ -83,11 +83,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    pub(crate) fn check(
-        geometry: &Geometry,
-        sets: &toml::Table,
-        namespaces: &toml::Table,
-    ) -> Result<Self, ConfigError> {
+    pub(crate) fn check(geometry: &Geometry, sets: &toml::Table, namespaces: &toml::Table) -> Result<Self> {
         let sets = Params::check(&SETS, "sets.", &flat("sets.", sets)?)?;
         let spaces = Params::check(&NAMESPACES, "namespaces.", &flat("namespaces.", namespaces)?)?;
         let layout = layout(geometry, &sets)?;
@@ -123,7 +119,7 @@ impl Partition {
     }
 
     /// The namespaces over sets of these capacities, in whole pages.
-    pub fn specs(&self, capacities: &[u64], page_bytes: u32) -> Result<Vec<NamespaceSpec>, ConfigError> {
+    pub fn specs(&self, capacities: &[u64], page_bytes: u32) -> Result<Vec<NamespaceSpec>> {
         let page = u64::from(page_bytes);
         let mut used = vec![0; capacities.len()];
         let mut specs = Vec::new();

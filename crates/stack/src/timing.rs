@@ -1,6 +1,6 @@
 //! `[device.timing]`: its keys, and what they mean together.
 
-use crate::keys::ConfigError;
+use crate::keys::Result;
 use nandscape_core::params::Typed;
 use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
 use nandscape_media::scheduler::{Follows, PARALLEL, SCHEDULERS, SchedulerEntry};
@@ -77,7 +77,7 @@ pub(crate) fn scheduler_of(timing: &Params) -> &'static SchedulerEntry {
     found.expect("the values were checked against the same registry")
 }
 
-pub(crate) fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
+pub(crate) fn timing_of(timing: &Params) -> Result<Timing> {
     let reads = reads_ns(timing)?;
     Ok(Timing {
         read_ns: reads.iter().sum::<u64>() / reads.len() as u64,
@@ -90,7 +90,7 @@ pub(crate) fn timing_of(timing: &Params) -> Result<Timing, ConfigError> {
 
 /// The options of the scheduler. Refuses by name what the chosen one cannot do and what makes no sense
 /// together.
-pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options, ConfigError> {
+pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options> {
     refuse_unsupported(timing)?;
     let reads_ns = reads_ns(timing)?;
     let options = Options {
@@ -123,7 +123,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
     Ok(options)
 }
 
-fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Result<(), ConfigError> {
+fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Result<()> {
     let pages = options.program_pages;
     if !geometry.pages_per_block.is_multiple_of(pages) {
         let expected = format!("a divisor of device.pages_per_block, which is {}", geometry.pages_per_block);

@@ -48,6 +48,9 @@ pub enum CacheFileError {
     Refused(String),
 }
 
+/// What a cache in files gives, or why not.
+pub type Result<T, E = CacheFileError> = std::result::Result<T, E>;
+
 /// How a cache is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Making {
@@ -70,7 +73,7 @@ const CHANGEABLE: &[&str] =
 const FIXED: &[&str] = &["preset", "block", "size", "map", "ways", "cluster", "metadata"];
 
 /// Keys that say where blocks lie are refused.
-fn check_changeable(changes: &Typed, blocks: u64) -> Result<(), CacheFileError> {
+fn check_changeable(changes: &Typed, blocks: u64) -> Result<()> {
     match changes.keys().find(|key| FIXED.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => {
@@ -108,7 +111,7 @@ impl CacheFile {
         bytes: Option<u64>,
         design: &Design,
         with: Making,
-    ) -> Result<(Self, Superblock), CacheFileError> {
+    ) -> Result<(Self, Superblock)> {
         let Making { replace, is_sparse } = with;
         let is_new = !path.try_exists().unwrap_or(true);
         if !replace && mark_of(path).exists() {
@@ -130,12 +133,7 @@ impl CacheFile {
         made.map(|superblock| (cache, superblock))
     }
 
-    fn format(
-        &mut self,
-        bytes: Option<u64>,
-        design: &Design,
-        replace: bool,
-    ) -> Result<Superblock, CacheFileError> {
+    fn format(&mut self, bytes: Option<u64>, design: &Design, replace: bool) -> Result<Superblock> {
         let capacity = self.fast.capacity_bytes();
         let bytes = bytes.unwrap_or(capacity);
         if bytes > capacity {
@@ -167,7 +165,7 @@ impl CacheFile {
     }
 
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.
-    pub fn open(path: &Path, is_read_only: bool) -> Result<Self, CacheFileError> {
+    pub fn open(path: &Path, is_read_only: bool) -> Result<Self> {
         let options = FileOptions { is_read_only, keeps_space: true, ..FileOptions::default() };
         Ok(Self { fast: Place::open(path, options)? })
     }
@@ -187,14 +185,14 @@ impl CacheFile {
     }
 
     /// What is in it, and how it is to be used.
-    pub fn look(&mut self) -> Result<(Held, Settings), CacheFileError> {
+    pub fn look(&mut self) -> Result<(Held, Settings)> {
         let held = manage::look(&mut self.fast).map_err(|source| self.failed(source))?;
         let settings = Settings::parse(self.fast.path(), &held.superblock.settings)?;
         Ok((held, settings))
     }
 
     /// Opens the disk of a volume, where it was or at `path`.
-    pub fn disk(&self, settings: &Settings, id: u16, path: Option<&Path>) -> Result<Place, CacheFileError> {
+    pub fn disk(&self, settings: &Settings, id: u16, path: Option<&Path>) -> Result<Place> {
         let path = path.or_else(|| Some(&settings.volumes.get(&id)?.path));
         let path = path.ok_or_else(|| {
             let detail = format!("volume {id} has no path: expected --disk NAME=PATH");
@@ -204,13 +202,7 @@ impl CacheFile {
     }
 
     /// Puts a disk behind the cache, under a name, with a quota if there is to be one. Gives its size.
-    pub fn attach(
-        &mut self,
-        disk: &Path,
-        name: &str,
-        quota: Option<&str>,
-        replace: bool,
-    ) -> Result<u64, CacheFileError> {
+    pub fn attach(&mut self, disk: &Path, name: &str, quota: Option<&str>, replace: bool) -> Result<u64> {
         let (held, mut settings) = self.look()?;
         if !is_name(name) {
             return Err(CacheFileError::name(name, NAME_EXPECTED));
@@ -231,7 +223,7 @@ impl CacheFile {
     }
 
     /// A file may have several names.
-    fn check_alone(&self, settings: &Settings, disk: &Path) -> Result<(), CacheFileError> {
+    fn check_alone(&self, settings: &Settings, disk: &Path) -> Result<()> {
         let Ok(own) = std::fs::metadata(disk) else { return Ok(()) };
         let is_it = |path: &Path| std::fs::metadata(path).is_ok_and(|other| is_same_file(&own, &other));
         let twice = |what: &str| {
@@ -248,12 +240,7 @@ impl CacheFile {
     }
 
     /// Takes a volume off, with its dirty blocks on the disk, and gives the disk's path.
-    pub fn detach(
-        &mut self,
-        name: &str,
-        disk: Option<&Path>,
-        progress: Progress<'_>,
-    ) -> Result<PathBuf, CacheFileError> {
+    pub fn detach(&mut self, name: &str, disk: Option<&Path>, progress: Progress<'_>) -> Result<PathBuf> {
         let (_, mut settings) = self.look()?;
         let id = settings.id(name)?;
         let mut place = self.disk(&settings, id, disk)?;
@@ -264,7 +251,7 @@ impl CacheFile {
     }
 
     /// Takes a volume off and throws away what its disk does not have. Gives the bytes lost.
-    pub fn discard(&mut self, name: &str) -> Result<u64, CacheFileError> {
+    pub fn discard(&mut self, name: &str) -> Result<u64> {
         let (held, mut settings) = self.look()?;
         let id = settings.id(name)?;
         let lost = held.usage(Some(id)).dirty_bytes;
@@ -280,7 +267,7 @@ impl CacheFile {
 
     /// Goes on without what a session that was cut short has lost of a volume, or of all; gives the names of
     /// those concerned.
-    pub fn discard_lost(&mut self, name: Option<&str>) -> Result<Vec<String>, CacheFileError> {
+    pub fn discard_lost(&mut self, name: Option<&str>) -> Result<Vec<String>> {
         let (_, settings) = self.look()?;
         let only = name.map(|name| settings.id(name)).transpose()?;
         let mut names = Vec::new();
@@ -299,7 +286,7 @@ impl CacheFile {
         name: Option<&str>,
         disks: &[(String, PathBuf)],
         progress: Progress<'_>,
-    ) -> Result<(), CacheFileError> {
+    ) -> Result<()> {
         let (held, settings) = self.look()?;
         for (name, _) in disks {
             settings.id(name)?;
@@ -320,14 +307,14 @@ impl CacheFile {
 
     /// Other settings: keys of the design, `limit` and `quota.VOLUME`; an empty value takes back what was
     /// set.
-    pub fn set(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
+    pub fn set(&mut self, changes: &Typed) -> Result<()> {
         let (held, mut settings) = self.look()?;
         settings.change(changes, held.usage(None).blocks)?;
         manage::set(&mut self.fast, &settings.text()).map_err(|source| self.failed(source))
     }
 
     /// Takes the size that a volume's disk has now. Gives the old and the new one.
-    pub fn resize(&mut self, name: &str, disk: Option<&Path>) -> Result<(u64, u64), CacheFileError> {
+    pub fn resize(&mut self, name: &str, disk: Option<&Path>) -> Result<(u64, u64)> {
         let (_, settings) = self.look()?;
         let id = settings.id(name)?;
         let mut place = self.disk(&settings, id, disk)?;
@@ -335,7 +322,7 @@ impl CacheFile {
     }
 
     /// Whether the disk of a volume is as the cache left it.
-    pub fn verdict(&mut self, id: u16, disk: Option<&Path>) -> Result<Verdict, CacheFileError> {
+    pub fn verdict(&mut self, id: u16, disk: Option<&Path>) -> Result<Verdict> {
         let (held, settings) = self.look()?;
         let path = disk.or_else(|| Some(&settings.volumes.get(&id)?.path));
         let options = FileOptions { is_read_only: true, ..FileOptions::default() };
@@ -345,11 +332,7 @@ impl CacheFile {
 
     /// What the disk of a volume does not have, and how the cache was given up if it was. The disk need not
     /// be there.
-    pub fn dirty(
-        &mut self,
-        name: &str,
-        disk: Option<&Path>,
-    ) -> Result<(Vec<Lost>, Option<GivenUp>), CacheFileError> {
+    pub fn dirty(&mut self, name: &str, disk: Option<&Path>) -> Result<(Vec<Lost>, Option<GivenUp>)> {
         let (mut held, settings) = self.look()?;
         let id = settings.id(name)?;
         let given_up = self.given_up(&held, &settings, id, disk)?;
@@ -365,7 +348,7 @@ impl CacheFile {
         settings: &Settings,
         id: u16,
         disk: Option<&Path>,
-    ) -> Result<Option<GivenUp>, CacheFileError> {
+    ) -> Result<Option<GivenUp>> {
         let path = disk.or_else(|| Some(&settings.volumes.get(&id)?.path));
         let options = FileOptions { is_read_only: true, ..FileOptions::default() };
         let mut place = path.and_then(|path| Place::open_disk(path, options).ok());
@@ -374,12 +357,7 @@ impl CacheFile {
     }
 
     /// Writes what the disk of a volume does not have over what it has now.
-    pub fn salvage(
-        &mut self,
-        name: &str,
-        disk: Option<&Path>,
-        progress: Progress<'_>,
-    ) -> Result<(), CacheFileError> {
+    pub fn salvage(&mut self, name: &str, disk: Option<&Path>, progress: Progress<'_>) -> Result<()> {
         let (_, settings) = self.look()?;
         let id = settings.id(name)?;
         let mut place = self.disk(&settings, id, disk)?;
@@ -394,7 +372,7 @@ impl CacheFile {
         disk: Option<&Path>,
         target: &Path,
         progress: Progress<'_>,
-    ) -> Result<(), CacheFileError> {
+    ) -> Result<()> {
         let (held, settings) = self.look()?;
         let id = settings.id(name)?;
         let given_up = self.given_up(&held, &settings, id, disk)?;
@@ -430,7 +408,7 @@ fn chosen<'a>(settings: &Settings, id: u16, disks: &'a [(String, PathBuf)]) -> O
     disks.iter().find(|(given, _)| given == name).map(|(_, path)| path.as_path())
 }
 
-fn draw_uuid(path: &Path) -> Result<[u8; 16], CacheFileError> {
+fn draw_uuid(path: &Path) -> Result<[u8; 16]> {
     nandscape_files::os::draw_uuid().map_err(refused(path, "draw a number for the cache"))
 }
 

@@ -1,10 +1,10 @@
 //! Files and block devices as management sees them, and the stamp file beside a disk.
 
-use super::CacheFileError;
+use super::Result;
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, Op, Store, StoreError};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, Store, StoreError, StoreResult};
 use nandscape_disk::decorate::Shared;
 use nandscape_files::{Condition, FileOptions, FileStore};
 use std::fs::{self, File};
@@ -28,12 +28,12 @@ pub struct Place {
 
 impl Place {
     /// Opens it, for this process alone.
-    pub fn open(path: &Path, options: FileOptions) -> Result<Self, CacheFileError> {
+    pub fn open(path: &Path, options: FileOptions) -> Result<Self> {
         Ok(Self::new(FileStore::open(path, options)?, path))
     }
 
     /// The same for a disk, with its stamp file.
-    pub fn open_disk(path: &Path, options: FileOptions) -> Result<Self, CacheFileError> {
+    pub fn open_disk(path: &Path, options: FileOptions) -> Result<Self> {
         let place = Self::open(path, options)?;
         let mark = (!place.store.get().is_block_device()).then(|| mark_of(path));
         Ok(Self { mark, ..place })
@@ -90,7 +90,7 @@ impl Place {
         self.store.get().failed().cloned()
     }
 
-    fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
+    fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> StoreResult<()> {
         let command = BlockCommand::new(op, Extent::new(offset, len), Hint::default());
         self.store.apply(command, payload).map(drop)
     }
@@ -101,15 +101,15 @@ impl Area for Place {
         self.store.capacity_bytes()
     }
 
-    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> StoreResult<()> {
         self.run(Op::Read, offset, bytes.len() as u64, Payload::Read(bytes))
     }
 
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> StoreResult<()> {
         self.run(Op::Write, offset, bytes.len() as u64, Payload::Write(bytes))
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> StoreResult<()> {
         self.run(Op::Flush, 0, 0, Payload::None)
     }
 }
@@ -161,14 +161,14 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 impl Disk for Place {
-    fn changed_ns(&mut self) -> Result<Option<u64>, StoreError> {
+    fn changed_ns(&mut self) -> StoreResult<Option<u64>> {
         if self.mark.is_none() {
             return Ok(None);
         }
         modified_ns(&self.path).map(Some).map_err(failed(&self.path, "ask for the time of its last change"))
     }
 
-    fn beside(&mut self) -> Result<Beside, StoreError> {
+    fn beside(&mut self) -> StoreResult<Beside> {
         let Some(path) = &self.mark else { return Ok(Beside::NoPlace) };
         match fs::read(path) {
             Ok(bytes) => {
@@ -180,7 +180,7 @@ impl Disk for Place {
         }
     }
 
-    fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError> {
+    fn put_mark(&mut self, mark: Option<&Mark>) -> StoreResult<()> {
         let Some(path) = &self.mark else { return Ok(()) };
         match mark {
             Some(mark) => replace(path, &mark.to_text()).map_err(failed(path, "write")),
@@ -191,13 +191,13 @@ impl Disk for Place {
         }
     }
 
-    fn sign_of_life(&mut self) -> Result<(), StoreError> {
+    fn sign_of_life(&mut self) -> StoreResult<()> {
         let Some(path) = &self.mark else { return Ok(()) };
         let touch = || File::options().write(true).open(path)?.set_modified(SystemTime::now());
         touch().map_err(failed(path, "set its time"))
     }
 
-    fn alive_ns(&mut self) -> Result<Option<u64>, StoreError> {
+    fn alive_ns(&mut self) -> StoreResult<Option<u64>> {
         let Some(path) = &self.mark else { return Ok(None) };
         match modified_ns(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

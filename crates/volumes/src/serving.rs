@@ -11,7 +11,9 @@ mod watching;
 pub use subsystem::CachedFiles;
 
 use super::stat::{CacheStat, VolumeStat};
-use super::{CacheFile, CacheFileError, NAME_EXPECTED, Named, Place, Settings, chosen, is_name, refused};
+use super::{
+    CacheFile, CacheFileError, NAME_EXPECTED, Named, Place, Result, Settings, chosen, is_name, refused,
+};
 use giving_up::{GivingUp, Teller};
 use heart::Heart;
 use live::Live;
@@ -96,7 +98,7 @@ impl Handle {
 
 /// Opens the cache at `fast` with all its disks. `disks`: where those are that are not where they were.
 /// `trust`: none was used without its cache, whatever it looks like.
-pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Result<Serving, CacheFileError> {
+pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Result<Serving> {
     let mut cache = CacheFile::open(fast, false)?;
     let (held, settings) = cache.look()?;
     let design = settings.design()?;
@@ -192,7 +194,7 @@ pub fn cache_in_memory(
     design: &Design,
     disks: &[(String, PathBuf)],
     trust: bool,
-) -> Result<Serving, CacheFileError> {
+) -> Result<Serving> {
     let speed = RamSpeed { request_ns: 1, jump_ns: 0, read_bytes_per_s: 1 << 40, write_bytes_per_s: 1 << 40 };
     let ram = RamDisk::new(bytes / 4096 * 4096, speed, Keep::Bytes);
     let fast = PathBuf::from("ram");
@@ -240,11 +242,7 @@ pub fn cache_in_memory(
 }
 
 /// Gives a cache its limit and quotas.
-fn shares(
-    cache: &mut Cache<AnyEviction>,
-    settings: &Settings,
-    design: &Design,
-) -> Result<(), CacheFileError> {
+fn shares(cache: &mut Cache<AnyEviction>, settings: &Settings, design: &Design) -> Result<()> {
     let shares = settings.shares(design, cache.slots())?;
     cache.set_limit(shares.limit.unwrap_or(u32::MAX));
     for (id, slots) in shares.quotas {
@@ -271,7 +269,7 @@ fn serving(
     served: Vec<Served>,
     fast: Option<Place>,
     kept: Kept,
-) -> Result<Serving, CacheFileError> {
+) -> Result<Serving> {
     let cache = started.cache;
     stat.is_served = true;
     let Kept { notes, watching, settings, teller, read_only } = kept;

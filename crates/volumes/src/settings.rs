@@ -1,6 +1,6 @@
 //! What a cache keeps in its superblock: the design, and name and path of each volume, as TOML.
 
-use super::CacheFileError;
+use super::{CacheFileError, Result};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::presets::Flushing;
 use nandscape_core::ParamError;
@@ -41,7 +41,7 @@ impl Settings {
     }
 
     /// From the text in the superblock of the cache at `fast`.
-    pub fn parse(fast: &Path, text: &str) -> Result<Self, CacheFileError> {
+    pub fn parse(fast: &Path, text: &str) -> Result<Self> {
         let wrong = |detail: String| Self::wrong(fast, &detail);
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
         let mut settings = Self::default();
@@ -106,7 +106,7 @@ impl Settings {
     }
 
     /// The number of the volume of that name.
-    pub fn id(&self, name: &str) -> Result<u16, CacheFileError> {
+    pub fn id(&self, name: &str) -> Result<u16> {
         let found = self.volumes.iter().find(|(_, volume)| volume.name == name).map(|(id, _)| *id);
         let unknown = || format!("no volume '{name}': expected one of {}", self.names());
         found.ok_or_else(|| CacheFileError::Usage(unknown()))

@@ -2,7 +2,7 @@
 //! design.
 
 use super::settings::{LIMIT, QUOTA, Settings};
-use super::{CacheFileError, check_changeable};
+use super::{Result, check_changeable};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_core::ParamError;
 
@@ -32,7 +32,7 @@ impl Settings {
     /// Takes other settings: keys of the design, `limit` and `quota.VOLUME`; without a value, what holds
     /// where nothing is said. `blocks` are cached. Parameters of a policy that is no longer named go with
     /// it. What is refused changes nothing that is kept.
-    pub(super) fn change(&mut self, changes: &Typed, blocks: u64) -> Result<(), CacheFileError> {
+    pub(super) fn change(&mut self, changes: &Typed, blocks: u64) -> Result<()> {
         let mut new = self.clone();
         let mut design = changes.clone();
         let kept = |text: &str| (!matches!(text, "" | "none")).then(|| text.to_owned());

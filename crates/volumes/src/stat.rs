@@ -1,6 +1,6 @@
 //! What a cache tells of itself, served or not, and the pages that each published design would print of it.
 
-use super::{CacheFile, CacheFileError, Settings};
+use super::{CacheFile, Result, Settings};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Change, Held, Verdict};
 use nandscape_cache::status::{Facts, Health, Page, Printer};
@@ -261,7 +261,7 @@ fn gauges(held: &Held, design: &Design) -> Gauges {
 
 impl CacheFile {
     /// What is known of a cache that nobody serves.
-    pub fn stat(&mut self) -> Result<CacheStat, CacheFileError> {
+    pub fn stat(&mut self) -> Result<CacheStat> {
         let (mut held, settings) = self.look()?;
         let design = settings.design()?;
         let mut stat = CacheStat::of_design(self.path().to_owned(), &design);

@@ -2,7 +2,7 @@
 
 use super::timeline::{Bytes, Gather, Moment, Notice, Place};
 use super::writeback::{Begun, Part, Pending};
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use nandscape_core::{Extent, Op, SimTime};
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::Eviction;
@@ -61,7 +61,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Writes a dirty block that is to leave to the disk, in one write with its dirty neighbours there, which
     /// stay. Gives when it is there.
-    pub(super) fn write_run(&mut self, slot: u32) -> Result<Moment, CacheError> {
+    pub(super) fn write_run(&mut self, slot: u32) -> Result<Moment> {
         let key = self.directory.slots.key(slot);
         let (slots, front) = self.writeback.run_around(&self.directory, slot);
         let mut begun = self.write_batch(&slots, u32::MAX, front, false);
@@ -124,7 +124,7 @@ impl<E: Eviction> Cache<E> {
         parts: &[Part],
         bytes: &mut [u8],
         before: &mut Option<Moment>,
-    ) -> Result<Moment, CacheError> {
+    ) -> Result<Moment> {
         let mut all = Gather::default();
         // Not before the commit that speaks of them.
         self.timeline.gather(&mut all, self.durability.commits.last);
@@ -158,7 +158,7 @@ impl<E: Eviction> Cache<E> {
     /// Writes up to `max` dirty blocks to the disk from `at` on, which stay cached, and gives how many there
     /// were. Goes round over the slots; what it found is written in the order of the disk, neighbours in
     /// one write.
-    pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
+    pub fn clean(&mut self, max: u32, at: SimTime) -> Result<u32> {
         self.arrive(at)?;
         let found = self.writeback.next_dirty(&self.directory, max);
         self.clean_slots(&found)
@@ -166,7 +166,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Writes these blocks to the disk, and gives how many they are. What a disk does not take stays dirty;
     /// the first error of those is given after all others were tried.
-    pub(super) fn clean_slots(&mut self, slots: &[u32]) -> Result<u32, CacheError> {
+    pub(super) fn clean_slots(&mut self, slots: &[u32]) -> Result<u32> {
         self.begin_tries();
         let begun = self.write_batch(slots, u32::MAX, 0, false);
         let mut blocks = begun.blocks;

@@ -1,6 +1,6 @@
 //! Cleaning: the policies are asked, and what they plan is begun.
 
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use nandscape_core::SimTime;
 use nandscape_policies::cleaning::{Cleaning, Needs, Plan};
 use nandscape_policies::eviction::Eviction;
@@ -80,7 +80,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Does what is due until `until`.
-    pub fn catch_up(&mut self, until: SimTime) -> Result<(), CacheError> {
+    pub fn catch_up(&mut self, until: SimTime) -> Result<()> {
         self.pass(until, true)
     }
 
@@ -120,7 +120,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Does what is due until `until` in the order of time: what the stores do and what follows from it, and
     /// cleaning. Of what stores do at `until` by themselves only if it is `inclusive`.
-    pub(super) fn pass(&mut self, until: SimTime, inclusive: bool) -> Result<(), CacheError> {
+    pub(super) fn pass(&mut self, until: SimTime, inclusive: bool) -> Result<()> {
         loop {
             let due = self.writeback.again();
             let is_due = due <= until;

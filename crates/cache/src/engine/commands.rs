@@ -1,7 +1,7 @@
 //! Commands of hosts, from their arrival to the answer.
 
 use super::timeline::{Gather, Moment};
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use nandscape_core::command::Payload;
 use nandscape_core::{BlockCommand, Op, SimTime, StoreError, Token};
 use nandscape_policies::eviction::Eviction;
@@ -22,7 +22,7 @@ impl<E: Eviction> Cache<E> {
         mut command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, CacheError> {
+    ) -> Result<Token> {
         self.arrive(at)?;
         self.check(volume, command, &payload)?;
         let host = &mut self.volumes[usize::from(volume)].host;
@@ -57,7 +57,7 @@ impl<E: Eviction> Cache<E> {
         payload: &mut Payload<'_>,
         is_durable: bool,
         error: StoreError,
-    ) -> Result<Token, CacheError> {
+    ) -> Result<Token> {
         let is_change = !matches!(command.op, Op::Read | Op::Flush);
         self.failures.given_up.under_way = is_change.then_some(volume);
         let mut failure = error;
@@ -87,7 +87,7 @@ impl<E: Eviction> Cache<E> {
         command: BlockCommand,
         payload: &mut Payload<'_>,
         is_durable: bool,
-    ) -> Result<Token, CacheError> {
+    ) -> Result<Token> {
         self.has_written_disk = false;
         if command.op == Op::Read && !self.failures.lost.is_empty() {
             self.failures.check(volume, command.extent)?;
@@ -121,7 +121,7 @@ impl<E: Eviction> Cache<E> {
 
     /// A command comes at `at`: starts what is due until then.
     #[inline]
-    pub(super) fn arrive(&mut self, at: SimTime) -> Result<(), CacheError> {
+    pub(super) fn arrive(&mut self, at: SimTime) -> Result<()> {
         self.answer = Gather::default();
         let has_cleaning =
             self.writeback.has_policies() && (self.writeback.again() <= at || !self.timeline.is_quiet());
@@ -134,7 +134,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Tells the metadata of the slots whose filling has begun.
     #[inline]
-    pub(super) fn settle_fills(&mut self) -> Result<(), CacheError> {
+    pub(super) fn settle_fills(&mut self) -> Result<()> {
         loop {
             match self.settle_all_fills() {
                 Err(CacheError::Fast(error)) => self.degrade(error)?,
@@ -148,7 +148,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn settle_all_fills(&mut self) -> Result<(), CacheError> {
+    fn settle_all_fills(&mut self) -> Result<()> {
         while let Some(slot) = self.timeline.news.take_filled() {
             self.note_filled(slot)?;
         }
@@ -164,7 +164,7 @@ impl<E: Eviction> Cache<E> {
         Ok(())
     }
 
-    fn check(&self, volume: u16, command: BlockCommand, payload: &Payload<'_>) -> Result<(), CacheError> {
+    fn check(&self, volume: u16, command: BlockCommand, payload: &Payload<'_>) -> Result<()> {
         let place = self.volumes.get(usize::from(volume)).filter(|volume| volume.is_attached);
         let place = place.ok_or(CacheError::NoVolume(volume))?;
         if command.op == Op::Flush {
@@ -190,7 +190,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Makes durable what was written to the volume so far: the disk's part, the cache's part, and the
     /// metadata.
-    fn flush(&mut self, volume: u16) -> Result<(), CacheError> {
+    fn flush(&mut self, volume: u16) -> Result<()> {
         if let Some(error) = self.take_late_error() {
             return Err(error);
         }
@@ -214,7 +214,7 @@ impl<E: Eviction> Cache<E> {
 
     /// The answer waits for a flush of the fast store with a commit in it, which has one of its own in
     /// designs that flush for commits.
-    fn flush_fast_with(&mut self, committed: Moment) -> Result<(), CacheError> {
+    fn flush_fast_with(&mut self, committed: Moment) -> Result<()> {
         let after = if self.durability.rules.flushing.covers_cache() { Moment::PAST } else { committed };
         let flushed = self.flush_fast(after)?;
         self.wait(flushed);
@@ -223,7 +223,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Makes durable what the command under way has written.
     #[cold]
-    fn persist(&mut self, volume: u16) -> Result<(), CacheError> {
+    fn persist(&mut self, volume: u16) -> Result<()> {
         if self.has_written_disk {
             self.durability.need_flush(&self.timeline, volume);
         }

@@ -2,7 +2,7 @@
 
 use super::durability::Guard;
 use super::timeline::{Moment, Place};
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use crate::presets::Flushing;
 use nandscape_core::{Extent, SimTime};
 use nandscape_policies::eviction::Eviction;
@@ -27,7 +27,7 @@ impl<E: Eviction> Cache<E> {
 
     /// A commit that is answered for: at once if none is under way, and otherwise when that one is done,
     /// together with all that comes until then. In a group, when the group ends.
-    pub(super) fn commit_together(&mut self) -> Result<Moment, CacheError> {
+    pub(super) fn commit_together(&mut self) -> Result<Moment> {
         match self.durability.join_open(&mut self.timeline) {
             Some(open) => Ok(open),
             None => self.commit(),
@@ -35,7 +35,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Commits if the metadata may not have room for the changes of one block, or if they have many.
-    pub(super) fn make_note_room(&mut self) -> Result<(), CacheError> {
+    pub(super) fn make_note_room(&mut self) -> Result<()> {
         if self.durability.must_make_room(&self.directory.slots, &mut self.timeline) {
             self.commit()?;
         }
@@ -44,7 +44,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Before the disk gets something that did not come from a dirty block whose entry is committed. Gives
     /// when it may.
-    pub(super) fn guard(&mut self, volume: u16, extent: Extent) -> Result<Moment, CacheError> {
+    pub(super) fn guard(&mut self, volume: u16, extent: Extent) -> Result<Moment> {
         match self.durability.guard(&self.directory, volume, extent) {
             Guard::After(moment) => Ok(moment),
             Guard::Commit => self.commit(),
@@ -53,13 +53,13 @@ impl<E: Eviction> Cache<E> {
 
     /// Makes the metadata durable, and what they speak of before them; then frees what waited for it. Gives
     /// when all of that is done.
-    pub(super) fn commit(&mut self) -> Result<Moment, CacheError> {
+    pub(super) fn commit(&mut self) -> Result<Moment> {
         let done = self.commit_now()?;
         self.durability.settle_open(&mut self.timeline, done);
         Ok(done)
     }
 
-    fn commit_now(&mut self) -> Result<Moment, CacheError> {
+    fn commit_now(&mut self) -> Result<Moment> {
         if self.failures.bypassed.is_some() {
             return Ok(Moment::PAST);
         }
@@ -96,7 +96,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Makes the commit that answers wait for, if there is one.
-    pub(super) fn commit_open(&mut self) -> Result<(), CacheError> {
+    pub(super) fn commit_open(&mut self) -> Result<()> {
         if self.durability.commits.open.is_some() {
             self.commit()?;
         }

@@ -15,7 +15,7 @@
 use super::given_up::GivenUp;
 use super::lost::LostExtents;
 use super::timeline::{Bytes, FAST, Moment, Place};
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use nandscape_core::{Extent, Op, StoreError};
 use nandscape_policies::eviction::Eviction;
 
@@ -49,7 +49,7 @@ pub(super) struct Failures {
 
 impl Failures {
     /// Whether a read is of something lost.
-    pub(super) fn check(&self, volume: u16, extent: Extent) -> Result<(), CacheError> {
+    pub(super) fn check(&self, volume: u16, extent: Extent) -> Result<()> {
         match self.lost.first_in(volume, extent) {
             Some(extent) => Err(CacheError::Lost { volume, extent }),
             None => Ok(()),
@@ -118,7 +118,7 @@ impl<E: Eviction> Cache<E> {
 
     /// The fast store failed. Afterwards the command can be tried again.
     #[cold]
-    pub(super) fn degrade(&mut self, error: StoreError) -> Result<(), CacheError> {
+    pub(super) fn degrade(&mut self, error: StoreError) -> Result<()> {
         self.failures.tries += 1;
         match error {
             StoreError::Io { offset, len, .. } if self.failures.tries < TRIES => {
@@ -144,7 +144,7 @@ impl<E: Eviction> Cache<E> {
 
     /// A slot is used no more, because of an error there. If that loses something that the next start has to
     /// know, it is the error of the fast store.
-    fn retire(&mut self, slot: u32, error: &StoreError) -> Result<(), CacheError> {
+    fn retire(&mut self, slot: u32, error: &StoreError) -> Result<()> {
         self.directory.retire(slot);
         if self.directory.slots.valid(slot) != 0 {
             self.directory.pinned.clear(slot);
@@ -246,7 +246,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// The error that a flush of a volume tells, once.
-    pub(super) fn take_failure(&mut self, volume: u16) -> Result<(), CacheError> {
+    pub(super) fn take_failure(&mut self, volume: u16) -> Result<()> {
         if let Some(source) = self.durability.disks[usize::from(volume)].flush_error.take() {
             return Err(CacheError::Slow { volume, source });
         }

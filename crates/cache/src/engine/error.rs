@@ -43,6 +43,9 @@ pub enum CacheError {
     Setup { what: &'static str, value: u64, expected: String },
 }
 
+/// What a cache gives, or why not.
+pub type Result<T, E = CacheError> = std::result::Result<T, E>;
+
 impl CacheError {
     /// An error of the store with this number: 0 is the fast one, then come the disks.
     pub(super) const fn of_side(side: u16, error: StoreError) -> Self {

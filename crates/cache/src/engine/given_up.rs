@@ -13,17 +13,17 @@
 //! it counts as lost. While `record` cannot be, writes, discards and flushes of the volume fail; reads go on.
 //! Both are tried again with each such command.
 
-use super::{Cache, CacheError};
-use nandscape_core::{Extent, SimTime, StoreError};
+use super::{Cache, CacheError, Result};
+use nandscape_core::{Extent, SimTime, StoreError, StoreResult};
 use nandscape_policies::eviction::Eviction;
 
 /// Makes durable, outside the engine, that the fast store is given up.
 pub trait GiveUp: Send {
     /// Dirty data of this volume is about to go to its disk, because the fast store failed with `why`.
-    fn begin(&mut self, volume: u16, why: &StoreError) -> Result<(), StoreError>;
+    fn begin(&mut self, volume: u16, why: &StoreError) -> StoreResult<()>;
 
     /// The disk of this volume has everything but `lost`: ranges in order, none of which touch.
-    fn record(&mut self, volume: u16, lost: &[Extent]) -> Result<(), StoreError>;
+    fn record(&mut self, volume: u16, lost: &[Extent]) -> StoreResult<()>;
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Gives up the fast store at `at` though it has not failed: what is dirty is read once more and goes to
     /// the disks, then everything passes to them. Of no effect if it was given up already.
-    pub fn give_up(&mut self, why: StoreError, at: SimTime) -> Result<(), CacheError> {
+    pub fn give_up(&mut self, why: StoreError, at: SimTime) -> Result<()> {
         self.arrive(at)?;
         if self.failures.bypassed.is_none() {
             self.abandon(why);
@@ -108,14 +108,14 @@ impl<E: Eviction> Cache<E> {
 
     /// Before a command that changes a disk past a cache that was given up.
     #[cold]
-    pub(super) fn ensure_recorded(&mut self, volume: u16) -> Result<(), CacheError> {
+    pub(super) fn ensure_recorded(&mut self, volume: u16) -> Result<()> {
         let given_up = &self.failures.given_up;
         let is_due = given_up.is_missing(volume) && !given_up.waits(volume);
         if is_due { self.record_given_up(volume) } else { Ok(()) }
     }
 
     /// Makes durable what the disk of a volume has, and what is lost, if that changed.
-    pub(super) fn record_given_up(&mut self, volume: u16) -> Result<(), CacheError> {
+    pub(super) fn record_given_up(&mut self, volume: u16) -> Result<()> {
         if self.failures.bypassed.is_none() || self.failures.given_up.keeper.is_none() {
             return Ok(());
         }

@@ -1,7 +1,9 @@
 //! What stands for a volume that was taken off, while others with higher numbers are still there.
 
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreShape, Token};
+use nandscape_core::{
+    Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreResult, StoreShape, Token,
+};
 
 /// A store that has nothing to give and takes nothing.
 pub(super) struct Hole {
@@ -14,14 +16,14 @@ impl Store for Hole {
         StoreShape { capacity_bytes: self.bytes, block_bytes: 512, stores_bytes: self.keeps_bytes }
     }
 
-    fn apply(&mut self, command: BlockCommand, _: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, _: Payload<'_>) -> StoreResult<Applied> {
         match command.op {
             Op::Flush => Ok(Applied::default()),
             _ => Err(StoreError::Gone { detail: "the volume was taken off".to_owned() }),
         }
     }
 
-    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
         Ok(Token(at.0))
     }
 
@@ -29,7 +31,7 @@ impl Store for Hole {
         HostCounts::default()
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         Ok(Token(at.0))
     }
 

@@ -1,7 +1,7 @@
 //! Steps at the stores, as the engine makes them: what each waits for, and what is counted of it.
 
 use super::timeline::{Bytes, FAST, Moment, Place};
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use nandscape_core::{Extent, Op};
 use nandscape_policies::eviction::Eviction;
 
@@ -16,7 +16,7 @@ impl<E: Eviction> Cache<E> {
         end: u32,
         bytes: Bytes<'_>,
         after: Moment,
-    ) -> Result<Moment, CacheError> {
+    ) -> Result<Moment> {
         let extent = self.directory.place(slot, start, end);
         self.meter.fast(self.directory.slots.key(slot).volume(), op, extent.len);
         let free_at = self.timeline.free_at(Place::slot(slot));
@@ -35,7 +35,7 @@ impl<E: Eviction> Cache<E> {
         extent: Extent,
         bytes: Bytes<'_>,
         after: Moment,
-    ) -> Result<Moment, CacheError> {
+    ) -> Result<Moment> {
         self.timeline.submit(FAST, op, extent, bytes, after).map_err(|source| {
             self.meter.fast_failed(op);
             CacheError::Fast(source)
@@ -50,7 +50,7 @@ impl<E: Eviction> Cache<E> {
         extent: Extent,
         bytes: Bytes<'_>,
         after: Moment,
-    ) -> Result<Moment, CacheError> {
+    ) -> Result<Moment> {
         self.meter.disk(volume, op, extent.len);
         let (first, end) = self.directory.shape.blocks(extent);
         let free_at = self.timeline.blocks_free_at(volume, first, end);
@@ -79,8 +79,8 @@ impl<E: Eviction> Cache<E> {
         &mut self,
         slot: u32,
         mask: u16,
-        mut step: impl FnMut(&mut Self, (u32, u32), u16, &mut [u8]) -> Result<(), CacheError>,
-    ) -> Result<(), CacheError> {
+        mut step: impl FnMut(&mut Self, (u32, u32), u16, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         let limit = self.directory.limit(self.directory.slots.key(slot));
         let mut rest = mask;
         while let Some((start, end, others)) = self.directory.shape.run(rest, limit) {
@@ -99,7 +99,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Flushes the fast store after `after`, if it was written to, and gives when that is done.
-    pub(super) fn flush_fast(&mut self, after: Moment) -> Result<Moment, CacheError> {
+    pub(super) fn flush_fast(&mut self, after: Moment) -> Result<Moment> {
         if self.failures.bypassed.is_some() {
             return Ok(Moment::PAST);
         }

@@ -1,7 +1,7 @@
 //! What admission is asked and told.
 
 use super::timeline::{Moment, Notice};
-use super::{Cache, CacheError};
+use super::{Cache, Result};
 use nandscape_core::{BlockCommand, Extent, Hint, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::{Admission, Ask, Bypass, Room};
@@ -26,11 +26,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Whether a request may enter.
-    pub(super) fn ask(
-        &mut self,
-        volume: u16,
-        command: BlockCommand,
-    ) -> Result<Result<(), Bypass>, CacheError> {
+    pub(super) fn ask(&mut self, volume: u16, command: BlockCommand) -> Result<Result<(), Bypass>> {
         let Some(admission) = &mut self.gate.admission else { return Ok(Ok(())) };
         let at = self.timeline.now();
         let BlockCommand { op, extent, hint, .. } = command;
@@ -53,7 +49,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Drops what turned out not to be worth it: whole blocks, and clean ones only.
     #[cold]
-    fn take_back(&mut self, op: Op) -> Result<(), CacheError> {
+    fn take_back(&mut self, op: Op) -> Result<()> {
         let mut ranges = std::mem::take(&mut self.gate.retracted);
         if let Some(admission) = &mut self.gate.admission {
             admission.retract(&mut ranges);

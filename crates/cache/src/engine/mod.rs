@@ -57,7 +57,7 @@ mod write;
 mod writeback;
 
 pub use degrade::Health;
-pub use error::CacheError;
+pub use error::{CacheError, Result};
 pub use given_up::GiveUp;
 pub use memory::Memory;
 pub use open::{Disk, Identity, Started};
@@ -127,7 +127,7 @@ impl<E: Build> Cache<E> {
         metadata: Box<dyn Metadata + Send>,
         setup: &Setup,
         params: &Params,
-    ) -> Result<Self, CacheError> {
+    ) -> Result<Self> {
         Self::with_policies(fast, metadata, setup, |ways, seed| E::new(ways, params, seed))
     }
 }
@@ -140,7 +140,7 @@ impl<E: Eviction> Cache<E> {
         metadata: Box<dyn Metadata + Send>,
         setup: &Setup,
         mut make: impl FnMut(u32, u64) -> E,
-    ) -> Result<Self, CacheError> {
+    ) -> Result<Self> {
         let shape = setup.shape(fast.as_ref())?;
         let (sets, ways) = setup.sets(metadata.slots())?;
         let count = sets * ways;
@@ -183,7 +183,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Adds a volume over this store and gives its number. To hosts the volumes are `vol1`, `vol2` and so on;
     /// see [`Cache::rename`].
-    pub fn attach(&mut self, disk: BoxedStore) -> Result<u16, CacheError> {
+    pub fn attach(&mut self, disk: BoxedStore) -> Result<u16> {
         let capacity = disk.capacity_bytes();
         let fast = self.timeline.side(FAST);
         Setup::check_disk(disk.as_ref(), self.directory.shape, fast, self.volumes.len())?;

@@ -3,7 +3,7 @@
 use super::durability::Regions;
 use super::hole::Hole;
 use super::timeline::{FAST, Gather, Moment};
-use super::{BoxedStore, Cache, CacheError, Setup};
+use super::{BoxedStore, Cache, CacheError, Result, Setup};
 use crate::metadata::{self, Entry, Opened, Report, StoreArea, Superblock, Table, Volume};
 use nandscape_core::SimTime;
 use nandscape_policies::eviction::Eviction;
@@ -50,7 +50,7 @@ impl<E: Eviction> Cache<E> {
         setup: &Setup,
         make: impl FnMut(u32, u64) -> E,
         at: SimTime,
-    ) -> Result<Started<E>, CacheError> {
+    ) -> Result<Started<E>> {
         let volumes = disks.iter().enumerate().map(|(number, disk)| Volume {
             id: number as u16,
             uuid: disk.uuid,
@@ -83,7 +83,7 @@ impl<E: Eviction> Cache<E> {
         setup: &Setup,
         make: impl FnMut(u32, u64) -> E,
         at: SimTime,
-    ) -> Result<Started<E>, CacheError> {
+    ) -> Result<Started<E>> {
         let mut area = StoreArea::new(fast.as_mut(), at);
         let opened = metadata::open(&mut area)?;
         opened.found.report.check()?;
@@ -100,7 +100,7 @@ impl<E: Eviction> Cache<E> {
         setup: &Setup,
         make: impl FnMut(u32, u64) -> E,
         at: SimTime,
-    ) -> Result<Started<E>, CacheError> {
+    ) -> Result<Started<E>> {
         let Opened { metadata, superblock, found, repairs } = opened;
         let disks = match &superblock {
             Some(superblock) => in_order(superblock, setup, fast.stores_bytes(), disks)?,
@@ -149,7 +149,7 @@ impl<E: Eviction> Cache<E> {
     /// Removes the cache cleanly: the next start finds every block, dirty ones too. Nothing may be asked of
     /// it afterwards. Gives when all of that is done. If the fast store is used no more, nothing is
     /// written there.
-    pub fn close(&mut self, at: SimTime) -> Result<SimTime, CacheError> {
+    pub fn close(&mut self, at: SimTime) -> Result<SimTime> {
         self.arrive(at)?;
         self.begin_tries();
         self.persevere(|cache| {
@@ -168,10 +168,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Tries again after an error of the fast store, as a command of a host does.
-    fn persevere<R>(
-        &mut self,
-        mut act: impl FnMut(&mut Self) -> Result<R, CacheError>,
-    ) -> Result<R, CacheError> {
+    fn persevere<R>(&mut self, mut act: impl FnMut(&mut Self) -> Result<R>) -> Result<R> {
         loop {
             match act(self) {
                 Err(CacheError::Fast(error)) if self.failures.bypassed.is_none() => self.degrade(error)?,
@@ -180,7 +177,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn close_stores(&mut self) -> Result<SimTime, CacheError> {
+    fn close_stores(&mut self) -> Result<SimTime> {
         self.commit()?;
         let mut before = Gather::default();
         self.timeline.gather(&mut before, self.durability.commits.last);
@@ -231,7 +228,7 @@ fn in_order(
     setup: &Setup,
     keeps_bytes: bool,
     mut disks: Vec<Disk>,
-) -> Result<Vec<Disk>, CacheError> {
+) -> Result<Vec<Disk>> {
     let block = superblock.shape.block_bytes;
     if block != setup.block_bytes {
         let expected = format!("{block}, with which the cache was created");

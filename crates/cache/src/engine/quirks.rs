@@ -3,7 +3,7 @@
 use super::counting::Piece as Became;
 use super::directory::Piece;
 use super::timeline::Place;
-use super::{Cache, CacheError};
+use super::{Cache, Result};
 use crate::presets::{Partial, Quirks};
 use nandscape_core::Extent;
 use nandscape_policies::BlockKey;
@@ -48,7 +48,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Throws out the blocks that a write is not cached in, to the disk as far as they are dirty, before the
     /// write gets there.
-    pub(super) fn shun(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
+    pub(super) fn shun(&mut self, volume: u16, extent: Extent) -> Result<()> {
         self.shunned.clear();
         if self.quirks.partial != Partial::Uncached && !self.quirks.is_requeued_past_cache {
             return Ok(());
@@ -77,7 +77,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// A block leaves, to the disk as far as it is dirty.
-    pub(super) fn throw_out(&mut self, slot: u32) -> Result<(), CacheError> {
+    pub(super) fn throw_out(&mut self, slot: u32) -> Result<()> {
         self.make_note_room()?;
         self.evacuate(slot)
     }

@@ -3,7 +3,7 @@
 
 use super::directory::Piece;
 use super::timeline::{Bytes, Moment, Place};
-use super::{Cache, CacheError, Mode, counting};
+use super::{Cache, CacheError, Mode, Result, counting};
 use nandscape_core::{BlockCommand, Extent, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
@@ -46,12 +46,7 @@ impl Reading<'_> {
 }
 
 impl<E: Eviction> Cache<E> {
-    pub(super) fn read(
-        &mut self,
-        volume: u16,
-        command: BlockCommand,
-        out: Option<&mut [u8]>,
-    ) -> Result<(), CacheError> {
+    pub(super) fn read(&mut self, volume: u16, command: BlockCommand, out: Option<&mut [u8]>) -> Result<()> {
         let asked = self.ask(volume, command)?;
         let asked = if self.active_mode().caches_reads() { asked } else { Err(Bypass::Mode) };
         if asked.is_err() {
@@ -83,7 +78,7 @@ impl<E: Eviction> Cache<E> {
         reading: &mut Reading<'_>,
         piece: Piece,
         asked: Result<(), Bypass>,
-    ) -> Result<(), CacheError> {
+    ) -> Result<()> {
         let key = BlockKey::new(reading.volume, piece.block);
         let touched = self.directory.shape.touched(piece);
         let bytes = u64::from(piece.end - piece.start);
@@ -129,7 +124,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn read_slot(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece) -> Result<(), CacheError> {
+    fn read_slot(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece) -> Result<()> {
         let first = self.directory.shape.offset(piece.block);
         let bytes = reading.out(first + u64::from(piece.start), first + u64::from(piece.end));
         let read = self.at_slot(Op::Read, slot, piece.start, piece.end, bytes, Moment::PAST)?;
@@ -139,13 +134,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Reads sub-blocks that are there from the slot, and the others from the disk.
-    fn read_partial(
-        &mut self,
-        reading: &mut Reading<'_>,
-        slot: u32,
-        piece: Piece,
-        there: u16,
-    ) -> Result<(), CacheError> {
+    fn read_partial(&mut self, reading: &mut Reading<'_>, slot: u32, piece: Piece, there: u16) -> Result<()> {
         let mut rest = self.directory.shape.touched(piece);
         let mut cached = 0;
         while rest != 0 {
@@ -169,13 +158,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// The disk read is to bring these sub-blocks into the slot.
-    fn add_fill(
-        &mut self,
-        reading: &mut Reading<'_>,
-        slot: u32,
-        mask: u16,
-        piece: Piece,
-    ) -> Result<(), CacheError> {
+    fn add_fill(&mut self, reading: &mut Reading<'_>, slot: u32, mask: u16, piece: Piece) -> Result<()> {
         let Some((start, end, _)) = self.directory.shape.run(mask, piece.limit) else { return Ok(()) };
         let done = self.add_run(reading, piece, start, end);
         if done.is_err() {
@@ -188,13 +171,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// The disk read is to bring these bytes of a block.
-    fn add_run(
-        &mut self,
-        reading: &mut Reading<'_>,
-        piece: Piece,
-        start: u32,
-        end: u32,
-    ) -> Result<(), CacheError> {
+    fn add_run(&mut self, reading: &mut Reading<'_>, piece: Piece, start: u32, end: u32) -> Result<()> {
         let first = self.directory.shape.offset(piece.block);
         let (start, end) = (first + u64::from(start), first + u64::from(end));
         let run = &mut reading.run;
@@ -210,7 +187,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Reads from the disk what was put together, gives the host its part and fills the slots.
-    fn end_run(&mut self, reading: &mut Reading<'_>) -> Result<(), CacheError> {
+    fn end_run(&mut self, reading: &mut Reading<'_>) -> Result<()> {
         let (start, end) = (reading.run.start, reading.run.end);
         if start == end {
             return Ok(());
@@ -246,7 +223,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Writes what a disk read brings, from `start` of the volume on, into a slot.
-    fn fill(&mut self, fill: Fill, start: u64, bytes: &Bytes<'_>, read: Moment) -> Result<(), CacheError> {
+    fn fill(&mut self, fill: Fill, start: u64, bytes: &Bytes<'_>, read: Moment) -> Result<()> {
         self.make_note_room()?;
         let entry = self.directory.slots.entry(fill.slot);
         let limit = self.directory.limit(entry.key);

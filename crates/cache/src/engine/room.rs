@@ -1,7 +1,7 @@
 //! Slots: taking and giving up, moving, cleaning.
 
 use super::timeline::{Bytes, FAST, Gather, Moment, Place};
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use crate::metadata::Entry;
 use nandscape_core::Op;
 use nandscape_policies::BlockKey;
@@ -21,7 +21,7 @@ impl<E: Eviction> Cache<E> {
     ///
     /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves
     /// many requests.
-    pub(super) fn take_slot(&mut self, set: u32) -> Result<Option<u32>, CacheError> {
+    pub(super) fn take_slot(&mut self, set: u32) -> Result<Option<u32>> {
         if let Some(slot) = self.take_free(set)? {
             return Ok(Some(slot));
         }
@@ -48,7 +48,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// A free slot; after a commit, where an entry on the store says that a free slot has something dirty.
-    fn take_free(&mut self, set: u32) -> Result<Option<u32>, CacheError> {
+    fn take_free(&mut self, set: u32) -> Result<Option<u32>> {
         if self.durability.is_due_for_reuse() {
             self.commit()?;
         }
@@ -67,7 +67,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Lets one block of a set leave, of this volume if one is named, to the disk if it is dirty.
-    pub(super) fn evict(&mut self, set: u32, owner: Option<u16>) -> Result<bool, CacheError> {
+    pub(super) fn evict(&mut self, set: u32, owner: Option<u16>) -> Result<bool> {
         let slot = loop {
             let (durability, volumes) = (&self.durability, &self.volumes);
             let chosen = self.directory.choose_victim(
@@ -158,7 +158,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// The block leaves though no policy chose it, to the disk as far as it is dirty.
-    pub(super) fn evacuate(&mut self, slot: u32) -> Result<(), CacheError> {
+    pub(super) fn evacuate(&mut self, slot: u32) -> Result<()> {
         let dirty = self.directory.slots.dirty_bits(slot);
         let written = self.write_out(slot, dirty)?;
         if dirty != 0 {
@@ -171,7 +171,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Drops sub-blocks of a block, dirty ones too. Since a committed entry may not gain sub-blocks that it
     /// had before, a block that keeps some moves or leaves.
-    pub(super) fn forget(&mut self, slot: u32, mask: u16, discard: bool) -> Result<(), CacheError> {
+    pub(super) fn forget(&mut self, slot: u32, mask: u16, discard: bool) -> Result<()> {
         let old = self.directory.slots.entry(slot);
         let rest = old.valid & !mask;
         if rest == old.valid {
@@ -209,7 +209,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    pub(super) fn note_filled(&mut self, slot: u32) -> Result<(), CacheError> {
+    pub(super) fn note_filled(&mut self, slot: u32) -> Result<()> {
         let filling = self.durability.end_filling(slot);
         if filling == 0 {
             return Ok(());
@@ -235,12 +235,7 @@ impl<E: Eviction> Cache<E> {
     /// Moves a block to a slot that no committed entry refers to, with these sub-blocks only. `None`, and
     /// nothing done, if there is none. `stays_dirty`: a block that was dirty counts as dirty since then,
     /// since the caller makes it so, or tells that it is not.
-    pub(super) fn renew(
-        &mut self,
-        slot: u32,
-        keep: u16,
-        stays_dirty: bool,
-    ) -> Result<Option<Moved>, CacheError> {
+    pub(super) fn renew(&mut self, slot: u32, keep: u16, stays_dirty: bool) -> Result<Option<Moved>> {
         self.directory.pinned.set(slot);
         let target = self.take_slot(self.directory.slots.set_of(slot));
         self.directory.pinned.clear(slot);
@@ -268,7 +263,7 @@ impl<E: Eviction> Cache<E> {
         Ok(Some(Moved { slot: target, lost, was_dirty: old.dirty != 0 }))
     }
 
-    fn copy(&mut self, source: u32, target: u32, mask: u16) -> Result<(), CacheError> {
+    fn copy(&mut self, source: u32, target: u32, mask: u16) -> Result<()> {
         self.each_run(source, mask, |cache, (start, end), _, bytes| {
             let read = cache.at_slot(Op::Read, source, start, end, Bytes::into(bytes), Moment::PAST)?;
             cache.at_slot(Op::Write, target, start, end, Bytes::of(bytes), read)?;
@@ -278,7 +273,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Writes sub-blocks of a slot to the disk, and gives when they are there; the caller sees to the bits.
-    pub(super) fn write_out(&mut self, slot: u32, mask: u16) -> Result<Moment, CacheError> {
+    pub(super) fn write_out(&mut self, slot: u32, mask: u16) -> Result<Moment> {
         if mask != 0 && self.durability.must_commit_first(slot) {
             self.commit()?;
         }

@@ -1,8 +1,8 @@
 //! What a cache is made of, and whether the parts fit.
 
-use super::CacheError;
 use super::directory::{SPACE, SPACES, STEP, Shape};
 use super::timeline::Side;
+use super::{CacheError, Result};
 use crate::mode::Mode;
 use nandscape_core::Store;
 use nandscape_policies::Map;
@@ -25,7 +25,7 @@ fn wrong(what: &'static str, value: u64, expected: impl Into<String>) -> CacheEr
 }
 
 impl Setup {
-    pub(super) fn shape(&self, fast: &dyn Store) -> Result<Shape, CacheError> {
+    pub(super) fn shape(&self, fast: &dyn Store) -> Result<Shape> {
         let block = self.block_bytes;
         if !block.is_power_of_two() || !(512..=1 << 20).contains(&block) {
             return Err(wrong("cache block", u64::from(block), "a power of two from 512 B to 1 MiB"));
@@ -36,7 +36,7 @@ impl Setup {
     }
 
     /// Sets and ways for so many slots; what does not fill a set is left out.
-    pub(super) fn sets(&self, slots: u32) -> Result<(u32, u32), CacheError> {
+    pub(super) fn sets(&self, slots: u32) -> Result<(u32, u32)> {
         if slots == 0 || slots > u32::MAX / 2 {
             return Err(wrong("slots of the cache", u64::from(slots), "1 to 2147483647"));
         }
@@ -58,12 +58,7 @@ impl Setup {
         wrong("capacity of the disk", capacity, expected)
     }
 
-    pub(super) fn check_disk(
-        disk: &dyn Store,
-        shape: Shape,
-        fast: &Side,
-        volumes: usize,
-    ) -> Result<(), CacheError> {
+    pub(super) fn check_disk(disk: &dyn Store, shape: Shape, fast: &Side, volumes: usize) -> Result<()> {
         let capacity = disk.capacity_bytes();
         check_unit("block of the disk", disk.block_bytes(), shape)?;
         let unit = disk.block_bytes().max(fast.unit);
@@ -85,7 +80,7 @@ impl Setup {
 }
 
 /// Requests are whole units of both stores, so sub-blocks smaller than a unit always come in whole units.
-fn check_unit(what: &'static str, unit: u32, shape: Shape) -> Result<(), CacheError> {
+fn check_unit(what: &'static str, unit: u32, shape: Shape) -> Result<()> {
     if !unit.is_power_of_two() || unit > shape.block_bytes() {
         let expected = format!("a power of two up to the cache block of {} bytes", shape.block_bytes());
         return Err(wrong(what, u64::from(unit), expected));

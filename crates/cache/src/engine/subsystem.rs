@@ -1,12 +1,12 @@
 //! A cache as replay and servers see it: each volume is a namespace.
 
 use super::timeline::FAST;
-use super::{Cache, CacheError};
+use super::{Cache, CacheError, Result};
 use nandscape_core::Op;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Answer, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent,
-    HostReports, Inspect, NamespaceError, NamespaceInfo, SimTime, Subsystem, Token,
+    HostReports, Inspect, NamespaceError, NamespaceInfo, NamespaceResult, SimTime, Subsystem, Token,
 };
 use nandscape_policies::eviction::Eviction;
 
@@ -21,12 +21,12 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Starts what is due until `until`, and what follows from it.
-    fn run_until(&mut self, until: SimTime) -> Result<(), CacheError> {
+    fn run_until(&mut self, until: SimTime) -> Result<()> {
         self.pass(until, true)
     }
 
     /// Gives idle time to the stores, from when nothing is under way any more.
-    fn pass_idle(&mut self, at: SimTime, until: SimTime) -> Result<(), CacheError> {
+    fn pass_idle(&mut self, at: SimTime, until: SimTime) -> Result<()> {
         self.run_until(at)?;
         self.clean_while_idle();
         self.run_until(until)?;
@@ -59,7 +59,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError> {
+    ) -> NamespaceResult<Answer> {
         let command = command.into_block()?;
         let done = Self::submit(self, namespace as u16, command, payload, at);
         done.map(Answer::from).map_err(|error| self.refusal(command.extent, error))
@@ -69,11 +69,11 @@ impl<E: Eviction> Subsystem for Cache<E> {
         self.timeline.join_tokens(a, b)
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
         self.pass_idle(at, until).map_err(|error| self.failure(error))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let done = self.close(at).map_err(|error| self.failure(error))?;
         Ok(Token(done.0))
     }

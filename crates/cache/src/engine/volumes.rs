@@ -3,7 +3,7 @@
 
 use super::hole::Hole;
 use super::timeline::Side;
-use super::{BoxedStore, Cache, CacheError};
+use super::{BoxedStore, Cache, CacheError, Result};
 use crate::counters::Counters;
 use nandscape_core::{SimTime, Subsystem};
 use nandscape_policies::BlockKey;
@@ -16,7 +16,7 @@ const AT_ONCE: u32 = 16;
 impl<E: Eviction> Cache<E> {
     /// Slots that a volume may hold at most; `None`: as many as it gets. Where it holds more, they leave as
     /// others of its own come.
-    pub fn set_quota(&mut self, volume: u16, slots: Option<u32>) -> Result<(), CacheError> {
+    pub fn set_quota(&mut self, volume: u16, slots: Option<u32>) -> Result<()> {
         let place = self.volumes.get(usize::from(volume)).filter(|volume| volume.is_attached);
         place.ok_or(CacheError::NoVolume(volume))?;
         self.directory.shares[usize::from(volume)].quota = slots;
@@ -59,7 +59,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Lets up to `max` blocks leave that are too many for [`Cache::set_limit`], dirty ones to the disk, and
     /// gives how many too many there still are.
-    pub fn shrink(&mut self, max: u32, at: SimTime) -> Result<u32, CacheError> {
+    pub fn shrink(&mut self, max: u32, at: SimTime) -> Result<u32> {
         self.arrive(at)?;
         let sets = self.directory.sets();
         let mut left = max.min(self.directory.too_many(self.used()));
@@ -77,7 +77,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Makes sure that one block more of this volume may be there; why not, where it may not.
-    pub(super) fn make_allowance(&mut self, key: BlockKey) -> Result<Result<(), Bypass>, CacheError> {
+    pub(super) fn make_allowance(&mut self, key: BlockKey) -> Result<Result<(), Bypass>> {
         let volume = key.volume();
         for attempt in 0.. {
             let Some((owner, why)) = self.directory.excess(volume, self.used()) else { break };
@@ -92,7 +92,7 @@ impl<E: Eviction> Cache<E> {
     /// Writes up to `max` dirty blocks of a volume, or of all, to the disk from `at` on, in the order of the
     /// disk, and gives how many there were. They stay cached. What switching to a mode without dirty
     /// blocks, and detaching, must be preceded by.
-    pub fn drain(&mut self, volume: Option<u16>, max: u32, at: SimTime) -> Result<u32, CacheError> {
+    pub fn drain(&mut self, volume: Option<u16>, max: u32, at: SimTime) -> Result<u32> {
         self.arrive(at)?;
         let mut slots: Vec<u32> = (0..self.directory.slots.count())
             .filter(|slot| self.directory.slots.dirty_bits(*slot) != 0)
@@ -109,7 +109,7 @@ impl<E: Eviction> Cache<E> {
     /// # Errors
     /// Blocks of it are dirty: [`Cache::drain`] comes first. After an error of a store nothing has been taken
     /// away.
-    pub fn detach(&mut self, volume: u16, at: SimTime) -> Result<BoxedStore, CacheError> {
+    pub fn detach(&mut self, volume: u16, at: SimTime) -> Result<BoxedStore> {
         self.arrive(at)?;
         if !self.volumes.get(usize::from(volume)).is_some_and(|place| place.is_attached) {
             return Err(CacheError::NoVolume(volume));

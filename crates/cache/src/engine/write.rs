@@ -2,7 +2,7 @@
 
 use super::directory::{Piece, Shape};
 use super::timeline::{Bytes, Moment, Place};
-use super::{Cache, CacheError, Mode, counting};
+use super::{Cache, Mode, Result, counting};
 use nandscape_core::{BlockCommand, Extent, Op};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
@@ -10,12 +10,7 @@ use nandscape_policies::eviction::Eviction;
 use std::convert::Infallible;
 
 impl<E: Eviction> Cache<E> {
-    pub(super) fn write(
-        &mut self,
-        volume: u16,
-        command: BlockCommand,
-        data: Option<&[u8]>,
-    ) -> Result<(), CacheError> {
+    pub(super) fn write(&mut self, volume: u16, command: BlockCommand, data: Option<&[u8]>) -> Result<()> {
         let asked = self.ask(volume, command)?;
         if self.active_mode().caches_writes() {
             self.shun(volume, command.extent)?;
@@ -40,19 +35,13 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    pub(super) fn trim(&mut self, volume: u16, command: BlockCommand) -> Result<(), CacheError> {
+    pub(super) fn trim(&mut self, volume: u16, command: BlockCommand) -> Result<()> {
         self.write_around(command.op, volume, command.extent, None)
     }
 
     /// To the disk, and out of the cache. What is dirty may be dropped only then: a commit between would
     /// leave the disk with what is older.
-    fn write_around(
-        &mut self,
-        op: Op,
-        volume: u16,
-        extent: Extent,
-        data: Option<&[u8]>,
-    ) -> Result<(), CacheError> {
+    fn write_around(&mut self, op: Op, volume: u16, extent: Extent, data: Option<&[u8]>) -> Result<()> {
         self.clean_edges(volume, extent)?;
         if let Err(error) = self.write_disk(op, volume, extent, data) {
             self.forget_clean(volume, extent)?;
@@ -65,13 +54,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// The part of a command that goes to the disk as it is.
-    fn write_disk(
-        &mut self,
-        op: Op,
-        volume: u16,
-        extent: Extent,
-        data: Option<&[u8]>,
-    ) -> Result<(), CacheError> {
+    fn write_disk(&mut self, op: Op, volume: u16, extent: Extent, data: Option<&[u8]>) -> Result<()> {
         let after = self.guard(volume, extent)?;
         self.note_host_write(volume);
         let written = self.at_disk(op, volume, extent, data.map_or(Bytes::None, Bytes::Write), after)?;
@@ -88,7 +71,7 @@ impl<E: Eviction> Cache<E> {
         data: Option<&[u8]>,
         asked: Result<(), Bypass>,
         makes_dirty: bool,
-    ) -> Result<(), CacheError> {
+    ) -> Result<()> {
         let (first, end) = self.directory.shape.blocks(extent);
         // Neighbouring blocks that go past the cache make one write.
         let mut past: Option<Extent> = None;
@@ -146,7 +129,7 @@ impl<E: Eviction> Cache<E> {
         run: Option<Extent>,
         extent: Extent,
         data: Option<&[u8]>,
-    ) -> Result<(), CacheError> {
+    ) -> Result<()> {
         let Some(run) = run else { return Ok(()) };
         let start = (run.offset - extent.offset) as usize;
         let data = data.map(|data| &data[start..start + run.len as usize]);
@@ -160,7 +143,7 @@ impl<E: Eviction> Cache<E> {
         key: BlockKey,
         op: Op,
         asked: Result<(), Bypass>,
-    ) -> Result<Result<u32, Bypass>, CacheError> {
+    ) -> Result<Result<u32, Bypass>> {
         if let Err(why) = asked.and_then(|()| self.may_insert(key, op)) {
             if why == Bypass::Dirty {
                 self.writeback.note_waited();
@@ -173,7 +156,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// A slot for a block that may enter.
-    pub(super) fn insert_somewhere(&mut self, key: BlockKey) -> Result<Result<u32, Bypass>, CacheError> {
+    pub(super) fn insert_somewhere(&mut self, key: BlockKey) -> Result<Result<u32, Bypass>> {
         if let Err(why) = self.make_allowance(key)? {
             self.meter.own().no_room += u64::from(why == Bypass::NoRoom);
             return Ok(Err(why));
@@ -195,7 +178,7 @@ impl<E: Eviction> Cache<E> {
         piece: Piece,
         bytes: Bytes<'_>,
         makes_dirty: bool,
-    ) -> Result<bool, CacheError> {
+    ) -> Result<bool> {
         let (touched, covered) = (self.directory.shape.touched(piece), self.directory.shape.covered(piece));
         let (mut slot, mut lost) = (slot, 0);
         let mut is_dirty = self.directory.slots.dirty_bits(slot) != 0;
@@ -249,7 +232,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write
     /// follows.
-    fn bring(&mut self, slot: u32, mask: u16) -> Result<(), CacheError> {
+    fn bring(&mut self, slot: u32, mask: u16) -> Result<()> {
         let key = self.directory.slots.key(slot);
         self.each_run(slot, mask, |cache, (start, end), run, bytes| {
             let extent = cache.directory.on_disk(key, start, end);
@@ -274,7 +257,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Drops what the cache has of an extent that the disk got anew.
-    fn drop_cached(&mut self, volume: u16, extent: Extent, discard: bool) -> Result<(), CacheError> {
+    fn drop_cached(&mut self, volume: u16, extent: Extent, discard: bool) -> Result<()> {
         self.each_cached(volume, extent, |cache, slot, piece| {
             let touched = cache.directory.shape.touched(piece);
             cache.directory.pinned.clear(slot);
@@ -288,7 +271,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Dirty sub-blocks that an extent covers only in part go to the disk before it does.
-    fn clean_edges(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
+    fn clean_edges(&mut self, volume: u16, extent: Extent) -> Result<()> {
         if self.directory.slots.dirty() == 0 {
             return Ok(());
         }
@@ -313,7 +296,7 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    fn forget_clean(&mut self, volume: u16, extent: Extent) -> Result<(), CacheError> {
+    fn forget_clean(&mut self, volume: u16, extent: Extent) -> Result<()> {
         self.each_cached(volume, extent, |cache, slot, piece| {
             let clean = cache.directory.shape.touched(piece) & !cache.directory.slots.dirty_bits(slot);
             cache.meter.own().error_invalidates += u64::from(cache.directory.slots.valid(slot) & clean != 0);

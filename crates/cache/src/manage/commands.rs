@@ -4,19 +4,16 @@ use super::copying::{copy_out, copy_tail};
 use super::fingerprint::first_byte;
 use super::held::{repair, rewrite};
 use super::stamp::{Stamp, judge};
-use super::{Beside, Change, Counts, Disk, DiskState, GivenUp, Held, ManageError, Mark, Progress, Verdict};
+use super::{
+    Beside, Change, Counts, Disk, DiskState, GivenUp, Held, ManageError, Mark, Progress, Result, Verdict,
+};
 use super::{change_root, damage, fingerprint, given_up, look, watch};
 use crate::metadata::{self, Area, Entry, Lost, MetadataError, Superblock, VOLUMES_MAX, Volume};
-use nandscape_core::StoreError;
+use nandscape_core::StoreResult;
 
 /// Makes an empty cache. One that is there, or anything else, is refused unless it is to be replaced, with
 /// all that it holds. A cut leaves no cache, if not the one before it.
-pub fn create(
-    fast: &mut dyn Area,
-    kind: &str,
-    setup: &metadata::Setup,
-    replace: bool,
-) -> Result<Superblock, ManageError> {
+pub fn create(fast: &mut dyn Area, kind: &str, setup: &metadata::Setup, replace: bool) -> Result<Superblock> {
     if !replace {
         match look(fast) {
             Err(ManageError::Metadata(
@@ -57,7 +54,7 @@ pub fn free_id(superblock: &Superblock) -> u16 {
 }
 
 /// Puts a disk behind the cache. Nothing of the disk itself is changed.
-pub fn attach(fast: &mut dyn Area, disk: &mut dyn Disk, with: &Attach) -> Result<(), ManageError> {
+pub fn attach(fast: &mut dyn Area, disk: &mut dyn Disk, with: &Attach) -> Result<()> {
     let held = look(fast)?;
     let superblock = &held.superblock;
     let slow = |source| ManageError::Disk { volume: with.id, source };
@@ -102,7 +99,7 @@ pub fn detach(
     id: u16,
     settings: &str,
     progress: Progress<'_>,
-) -> Result<(), ManageError> {
+) -> Result<()> {
     let (held, _) = settled(fast, disk, id, false)?;
     copy_to_disks(&held, fast, &mut [(id, &mut *disk)], progress)?;
     remove(fast, id, settings)?;
@@ -110,7 +107,7 @@ pub fn detach(
 }
 
 /// Takes a volume off without its disk: what is dirty is lost.
-pub fn remove(fast: &mut dyn Area, id: u16, settings: &str) -> Result<(), ManageError> {
+pub fn remove(fast: &mut dyn Area, id: u16, settings: &str) -> Result<()> {
     look(fast)?.volume(id)?;
     forget(fast, id)?;
     change_root(fast, |superblock| {
@@ -121,13 +118,13 @@ pub fn remove(fast: &mut dyn Area, id: u16, settings: &str) -> Result<(), Manage
 }
 
 /// Other settings.
-pub fn set(fast: &mut dyn Area, settings: &str) -> Result<(), ManageError> {
+pub fn set(fast: &mut dyn Area, settings: &str) -> Result<()> {
     change_root(fast, |superblock| settings.clone_into(&mut superblock.settings))
 }
 
 /// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it;
 /// what is cached beyond is dropped.
-pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64), ManageError> {
+pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64)> {
     let mut held = look(fast)?;
     damage::check(&held, id)?;
     if let Some(change @ Change::GivenUp(_)) = changed(&held, disk, id)? {
@@ -179,11 +176,7 @@ pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64,
 }
 
 /// Writes all dirty blocks of these volumes to their disks; they stay cached.
-pub fn clean(
-    fast: &mut dyn Area,
-    disks: &mut [(u16, &mut dyn Disk)],
-    progress: Progress<'_>,
-) -> Result<(), ManageError> {
+pub fn clean(fast: &mut dyn Area, disks: &mut [(u16, &mut dyn Disk)], progress: Progress<'_>) -> Result<()> {
     for (id, disk) in disks.iter_mut() {
         settled(fast, *disk, *id, false)?;
     }
@@ -200,7 +193,7 @@ fn copy_to_disks(
     fast: &mut dyn Area,
     disks: &mut [(u16, &mut dyn Disk)],
     progress: Progress<'_>,
-) -> Result<(), ManageError> {
+) -> Result<()> {
     let bytes = |id: u16| held.usage(Some(id)).dirty_bytes;
     let all: u64 = disks.iter().map(|(id, _)| bytes(*id)).sum();
     let mut before = 0;
@@ -214,12 +207,7 @@ fn copy_to_disks(
 
 /// Writes the dirty blocks of a volume whose disk was used without its cache, over whatever is there now. The
 /// volume has no cached blocks then.
-pub fn salvage(
-    fast: &mut dyn Area,
-    disk: &mut dyn Disk,
-    id: u16,
-    progress: Progress<'_>,
-) -> Result<(), ManageError> {
+pub fn salvage(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, progress: Progress<'_>) -> Result<()> {
     let mut held = look(fast)?.certain_only();
     match changed(&held, disk, id)? {
         Some(Change::GivenUp(GivenUp { counts: Counts::Unknown, .. })) if held.certain_bytes(id) != 0 => {
@@ -245,7 +233,7 @@ pub fn copy_dirty(
     id: u16,
     given_up: Option<&GivenUp>,
     progress: Progress<'_>,
-) -> Result<(), ManageError> {
+) -> Result<()> {
     let mut held = look(fast)?.certain_only();
     held.volume(id)?;
     if let Some(given_up) = given_up {
@@ -255,12 +243,12 @@ pub fn copy_dirty(
 }
 
 /// Drops all blocks of a volume from the cache, dirty ones too.
-pub fn forget(fast: &mut dyn Area, id: u16) -> Result<(), ManageError> {
+pub fn forget(fast: &mut dyn Area, id: u16) -> Result<()> {
     repair(fast, |entry| (entry.key.volume() != id).then_some(entry))
 }
 
 /// Whether a disk is as the cache left it.
-pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict, ManageError> {
+pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict> {
     let volume = held.volume(id)?;
     let slow = |source| ManageError::Disk { volume: id, source };
     let (beside, alive) = (disk.beside().map_err(slow)?, disk.alive_ns().map_err(slow)?);
@@ -282,7 +270,7 @@ pub fn check(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Verdict, Manag
 }
 
 /// The disk of another volume, or of another cache, is an error. If not, gives how the disk has changed.
-fn changed(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, ManageError> {
+fn changed(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>> {
     match check(held, disk, id)? {
         Verdict::Changed(change @ Change::OtherCache { .. }) => {
             Err(ManageError::WrongDisk { volume: id, change })
@@ -293,7 +281,7 @@ fn changed(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, 
 }
 
 /// A changed disk is an error if there is anything that it does not have.
-fn judged(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, ManageError> {
+fn judged(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>> {
     let Some(change) = changed(held, disk, id)? else { return Ok(None) };
     refuse_lost(id, &change)?;
     if matches!(change, Change::GivenUp(_)) {
@@ -306,7 +294,7 @@ fn judged(held: &Held, disk: &mut dyn Disk, id: u16) -> Result<Option<Change>, M
 }
 
 /// A cache that was given up with dirty data that the disk does not have is an error.
-fn refuse_lost(id: u16, change: &Change) -> Result<(), ManageError> {
+fn refuse_lost(id: u16, change: &Change) -> Result<()> {
     match change {
         Change::GivenUp(given_up) if given_up.counts != Counts::Dirty && !given_up.counts.is_nothing() => {
             Err(ManageError::GivenUp { volume: id, given_up: given_up.clone() })
@@ -316,7 +304,7 @@ fn refuse_lost(id: u16, change: &Change) -> Result<(), ManageError> {
 }
 
 /// Drops what is cached of a volume whose disk has changed, as far as it does not count.
-fn drop_stale(fast: &mut dyn Area, id: u16, change: &Change) -> Result<(), ManageError> {
+fn drop_stale(fast: &mut dyn Area, id: u16, change: &Change) -> Result<()> {
     let Change::GivenUp(GivenUp { counts: Counts::Dirty, .. }) = change else { return forget(fast, id) };
     rewrite(fast, |entry| {
         let is_of_it = entry.key.volume() == id;
@@ -326,12 +314,7 @@ fn drop_stale(fast: &mut dyn Area, id: u16, change: &Change) -> Result<(), Manag
 
 /// What the cache holds once a volume whose disk has changed is dropped from it as far as it does not count,
 /// and why that was.
-fn settled(
-    fast: &mut dyn Area,
-    disk: &mut dyn Disk,
-    id: u16,
-    trust: bool,
-) -> Result<(Held, Option<Change>), ManageError> {
+fn settled(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, trust: bool) -> Result<(Held, Option<Change>)> {
     let held = look(fast)?;
     let change = changed(&held, disk, id)?;
     // Where the disk has everything, nothing that is missing counts.
@@ -360,12 +343,7 @@ fn settled(
 /// its cache, or the cache was given up, what is cached of it is dropped as far as it does not count, and the
 /// reason is given; where something would be lost, that is an error. `trust`: the disk was not used, whatever
 /// it looks like.
-pub fn take_up(
-    fast: &mut dyn Area,
-    disk: &mut dyn Disk,
-    id: u16,
-    trust: bool,
-) -> Result<Option<Change>, ManageError> {
+pub fn take_up(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, trust: bool) -> Result<Option<Change>> {
     let (_, change) = settled(fast, disk, id, trust)?;
     begin(fast, disk, id, &[])?;
     Ok(change)
@@ -373,7 +351,7 @@ pub fn take_up(
 
 /// The cache may write to the disk from now on: to these ranges, or wherever a [`super::Watch`] is told of.
 /// After [`ManageError::Stamp`] it may not, and nothing has changed.
-pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost]) -> Result<(), ManageError> {
+pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost]) -> Result<()> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;
     let session = Stamp::decode(&volume.stamp).session + 1;
@@ -386,7 +364,7 @@ pub fn begin(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16, writes: &[Lost])
 
 /// The cache has written to the disk for the last time, and nothing else may have since it began. Of no
 /// effect if the cache was given up: the next start has to know.
-pub fn end(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(), ManageError> {
+pub fn end(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<()> {
     let (superblock, _) = Superblock::read(fast)?;
     let volume = volume_of(&superblock, id)?;
     let slow = |source| ManageError::Disk { volume: id, source };
@@ -402,19 +380,19 @@ pub fn end(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(), Mana
     stamp(fast, id, Stamp { session, digest: state.digest() })
 }
 
-fn stamp(fast: &mut dyn Area, id: u16, stamp: Stamp) -> Result<(), ManageError> {
+fn stamp(fast: &mut dyn Area, id: u16, stamp: Stamp) -> Result<()> {
     change_root(fast, |superblock| {
         let of_it = superblock.volumes.iter_mut().filter(|volume| volume.id == id);
         of_it.for_each(|volume| volume.stamp = stamp.encode());
     })
 }
 
-fn state(disk: &mut dyn Disk, uuid: &[u8; 16]) -> Result<DiskState, StoreError> {
+fn state(disk: &mut dyn Disk, uuid: &[u8; 16]) -> StoreResult<DiskState> {
     let fingerprint = fingerprint(disk, uuid)?;
     let changed_ns = disk.changed_ns()?.unwrap_or(0);
     Ok(DiskState { bytes: disk.capacity_bytes(), changed_ns, fingerprint })
 }
 
-fn volume_of(superblock: &Superblock, id: u16) -> Result<&Volume, ManageError> {
+fn volume_of(superblock: &Superblock, id: u16) -> Result<&Volume> {
     superblock.volumes.iter().find(|volume| volume.id == id).ok_or(ManageError::NoVolume(id))
 }

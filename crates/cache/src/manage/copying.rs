@@ -1,6 +1,6 @@
 //! Dirty data from the slots to a disk or a file.
 
-use super::{Disk, Held, ManageError, Progress};
+use super::{Disk, Held, ManageError, Progress, Result};
 use crate::metadata::{Area, sub_bytes};
 
 /// Bytes of one write at most.
@@ -32,12 +32,7 @@ fn pieces(held: &Held, volume: u16) -> Vec<Piece> {
 }
 
 /// Copies the sub-block in which a volume ends, if it is dirty and ends only beyond.
-pub(super) fn copy_tail(
-    held: &Held,
-    fast: &mut dyn Area,
-    volume: u16,
-    disk: &mut dyn Disk,
-) -> Result<(), ManageError> {
+pub(super) fn copy_tail(held: &Held, fast: &mut dyn Area, volume: u16, disk: &mut dyn Disk) -> Result<()> {
     let sub = u64::from(sub_bytes(held.superblock.shape.block_bytes));
     let slow = |source| ManageError::Disk { volume, source };
     for piece in pieces(held, volume).iter().filter(|piece| piece.len < sub) {
@@ -58,7 +53,7 @@ pub(super) fn copy_out(
     target: &mut dyn Disk,
     is_session: bool,
     progress: Progress<'_>,
-) -> Result<(), ManageError> {
+) -> Result<()> {
     let pieces = pieces(held, volume);
     let all = pieces.iter().map(|piece| piece.len).sum();
     let slow = |source| ManageError::Disk { volume, source };

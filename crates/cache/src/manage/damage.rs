@@ -5,7 +5,7 @@
 //! salvaged or they were taken off.
 
 use super::held::repair;
-use super::{Held, ManageError, change_root, look};
+use super::{Held, ManageError, Result, change_root, look};
 use crate::metadata::{AT_REMOVAL, Area, Superblock};
 
 /// Whether dirty blocks of the volume may be missing.
@@ -14,7 +14,7 @@ pub(super) fn is_suspect(held: &Held, id: u16) -> bool {
 }
 
 /// An error for such a volume.
-pub fn check(held: &Held, id: u16) -> Result<(), ManageError> {
+pub fn check(held: &Held, id: u16) -> Result<()> {
     if held.report.lost_session && !held.report.hides_dirty() {
         return Err(ManageError::LostSession { volume: id });
     }
@@ -23,7 +23,7 @@ pub fn check(held: &Held, id: u16) -> Result<(), ManageError> {
 
 /// From now on somebody may make blocks dirty that only a clean end of the session writes down. Of no effect
 /// with metadata of other kinds.
-pub fn begin_dirty(fast: &mut dyn Area) -> Result<(), ManageError> {
+pub fn begin_dirty(fast: &mut dyn Area) -> Result<()> {
     if Superblock::read(fast)?.0.kind != AT_REMOVAL {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub fn begin_dirty(fast: &mut dyn Area) -> Result<(), ManageError> {
 
 /// Goes on without the dirty blocks of a volume that a session which was cut short has lost; gives whether
 /// there was one. Other volumes of the cache still count as suspect.
-pub fn discard_lost(fast: &mut dyn Area, id: u16) -> Result<bool, ManageError> {
+pub fn discard_lost(fast: &mut dyn Area, id: u16) -> Result<bool> {
     let held = look(fast)?;
     let is_of_kind = held.superblock.kind == AT_REMOVAL && !held.report.hides_dirty();
     if !is_of_kind || !is_suspect(&held, id) {
@@ -47,6 +47,6 @@ pub fn discard_lost(fast: &mut dyn Area, id: u16) -> Result<bool, ManageError> {
 }
 
 /// What was left of a volume is on its disk.
-pub(super) fn settle(fast: &mut dyn Area, id: u16) -> Result<(), ManageError> {
+pub(super) fn settle(fast: &mut dyn Area, id: u16) -> Result<()> {
     change_root(fast, |root| root.damaged.retain(|damaged| *damaged != id))
 }

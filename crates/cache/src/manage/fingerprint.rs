@@ -1,7 +1,7 @@
 //! A few places of a disk, which tell whether it was used.
 
 use crate::metadata::Area;
-use nandscape_core::{Extent, StoreError};
+use nandscape_core::{Extent, StoreResult};
 use nandscape_policies::hash::mix;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -35,14 +35,14 @@ pub(super) fn places(capacity: u64, uuid: &[u8; 16]) -> Vec<Extent> {
 }
 
 /// XXH3-64 of what a disk has at such a place.
-pub(super) fn sum(disk: &mut dyn Area, place: Extent) -> Result<u64, StoreError> {
+pub(super) fn sum(disk: &mut dyn Area, place: Extent) -> StoreResult<u64> {
     let mut bytes = vec![0; place.len as usize];
     disk.read(place.offset, &mut bytes)?;
     Ok(xxh3_64(&bytes))
 }
 
 /// The first byte that is not zero, of those at its places.
-pub(super) fn first_byte(disk: &mut dyn Area) -> Result<Option<u64>, StoreError> {
+pub(super) fn first_byte(disk: &mut dyn Area) -> StoreResult<Option<u64>> {
     let mut bytes = Vec::new();
     for place in places(disk.capacity_bytes(), &[0; 16]) {
         bytes.resize(place.len as usize, 0);
@@ -55,7 +55,7 @@ pub(super) fn first_byte(disk: &mut dyn Area) -> Result<Option<u64>, StoreError>
 }
 
 /// XXH3-64 of what a disk has at its places. A write elsewhere does not show in it.
-pub fn fingerprint(disk: &mut dyn Area, uuid: &[u8; 16]) -> Result<u64, StoreError> {
+pub fn fingerprint(disk: &mut dyn Area, uuid: &[u8; 16]) -> StoreResult<u64> {
     let mut all = Xxh3::new();
     for place in places(disk.capacity_bytes(), uuid) {
         all.update(&sum(disk, place)?.to_le_bytes());

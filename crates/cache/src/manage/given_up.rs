@@ -2,10 +2,10 @@
 
 use super::counts::{Counts, GivenUp};
 use super::stamp::Stamp;
-use super::{Beside, Disk, Held, ManageError, Mark, Watch, watch};
+use super::{Beside, Disk, Held, ManageError, Mark, Result, Watch, watch};
 use crate::engine::GiveUp;
 use crate::metadata::{Area, Superblock, Volume};
-use nandscape_core::{Extent, StoreError};
+use nandscape_core::{Extent, StoreError, StoreResult};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is known of a volume of this cache; `None` if it was not given up in the session that the superblock
@@ -30,7 +30,7 @@ pub(super) fn found(
 }
 
 /// What is known of a volume, with its disk or, if that is not there, without.
-pub fn given_up(held: &Held, disk: Option<&mut dyn Disk>, id: u16) -> Result<Option<GivenUp>, ManageError> {
+pub fn given_up(held: &Held, disk: Option<&mut dyn Disk>, id: u16) -> Result<Option<GivenUp>> {
     let volume = held.volume(id)?;
     let beside = disk.map_or(Ok(Beside::NoPlace), Disk::beside);
     let beside = beside.map_err(|source| ManageError::Disk { volume: id, source })?;
@@ -54,13 +54,13 @@ pub struct Recorder {
 impl Recorder {
     /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]), with the records that are
     /// kept there.
-    pub fn new(fast: &mut dyn Area, watch: Option<Arc<Mutex<Watch>>>) -> Result<Self, ManageError> {
+    pub fn new(fast: &mut dyn Area, watch: Option<Arc<Mutex<Watch>>>) -> Result<Self> {
         let (superblock, _) = Superblock::read(fast)?;
         Ok(Self { superblock, watch, disks: Vec::new() })
     }
 
     /// Adds the disk of a volume.
-    pub fn add(&mut self, volume: u16, mut disk: Box<dyn Disk + Send>) -> Result<(), ManageError> {
+    pub fn add(&mut self, volume: u16, mut disk: Box<dyn Disk + Send>) -> Result<()> {
         let known = self.superblock.volumes.iter().find(|known| known.id == volume);
         let known = known.ok_or(ManageError::NoVolume(volume))?;
         let beside = disk.beside().map_err(|source| ManageError::Disk { volume, source })?;
@@ -72,7 +72,7 @@ impl Recorder {
     }
 
     /// Durable beside the disk, on the fast store, or on both.
-    fn put(&mut self, volume: u16, counts: Counts) -> Result<(), StoreError> {
+    fn put(&mut self, volume: u16, counts: Counts) -> StoreResult<()> {
         let Some(kept) = self.disks.iter_mut().find(|kept| kept.volume == volume) else { return Ok(()) };
         let number = kept.mark.given_up.as_ref().map_or(0, |before| before.number) + 1;
         let given_up = GivenUp { number, counts };
@@ -97,11 +97,11 @@ impl Recorder {
 }
 
 impl GiveUp for Recorder {
-    fn begin(&mut self, volume: u16, _: &StoreError) -> Result<(), StoreError> {
+    fn begin(&mut self, volume: u16, _: &StoreError) -> StoreResult<()> {
         self.put(volume, Counts::Dirty)
     }
 
-    fn record(&mut self, volume: u16, lost: &[Extent]) -> Result<(), StoreError> {
+    fn record(&mut self, volume: u16, lost: &[Extent]) -> StoreResult<()> {
         self.put(volume, Counts::Within(lost.to_vec()))
     }
 }

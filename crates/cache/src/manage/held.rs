@@ -1,7 +1,7 @@
 //! What a cache holds, read and changed without its engine.
 
 use super::counts::Counts;
-use super::{ManageError, watch};
+use super::{ManageError, Result, watch};
 use crate::metadata::{
     self, AT_REMOVAL, Area, Entry, Lost, Metadata, Opened, Report, Root, Superblock, Table, Volume, Write,
     apply, dirty_of, sub_bytes,
@@ -38,7 +38,7 @@ pub struct Usage {
 }
 
 /// Reads it.
-pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
+pub fn look(fast: &mut dyn Area) -> Result<Held> {
     let Opened { superblock, found, .. } = metadata::open(fast)?;
     let superblock = superblock.ok_or(metadata::MetadataError::Absent)?;
     let doubted = found.doubted.into_iter().collect();
@@ -54,7 +54,7 @@ pub fn look(fast: &mut dyn Area) -> Result<Held, ManageError> {
 }
 
 impl Held {
-    pub(super) fn volume(&self, id: u16) -> Result<&Volume, ManageError> {
+    pub(super) fn volume(&self, id: u16) -> Result<&Volume> {
         self.superblock.volumes.iter().find(|volume| volume.id == id).ok_or(ManageError::NoVolume(id))
     }
 
@@ -142,7 +142,7 @@ fn common(within: &[Extent], range: Lost) -> impl Iterator<Item = Lost> + '_ {
 }
 
 /// Changes volumes or settings by one write. A cut leaves the one or the other.
-pub fn change_root(fast: &mut dyn Area, change: impl FnOnce(&mut Superblock)) -> Result<(), ManageError> {
+pub fn change_root(fast: &mut dyn Area, change: impl FnOnce(&mut Superblock)) -> Result<()> {
     let Root { mut superblock, is_sure, unreadable, .. } = Root::read(fast)?;
     if let Some(error) = unreadable {
         // It may be the newest one, in whose place the next one would be written.
@@ -175,20 +175,14 @@ impl Table for Slots {
 /// Gives every entry what `change` says, and leaves the cache as after a clean removal. A cut leaves some
 /// entries changed and others not, each of them whole; so `change` must be right for each by itself. Metadata
 /// that hides dirty blocks, or cannot be read now, is an error, and nothing is written.
-pub(super) fn rewrite(
-    fast: &mut dyn Area,
-    change: impl FnMut(Entry) -> Option<Entry>,
-) -> Result<(), ManageError> {
+pub(super) fn rewrite(fast: &mut dyn Area, change: impl FnMut(Entry) -> Option<Entry>) -> Result<()> {
     let held = look(fast)?;
     held.report.check()?;
     rewrite_held(fast, &held, change)
 }
 
 /// As [`rewrite`], over damage too: the superblock lists the volumes that it concerns.
-pub(super) fn repair(
-    fast: &mut dyn Area,
-    change: impl FnMut(Entry) -> Option<Entry>,
-) -> Result<(), ManageError> {
+pub(super) fn repair(fast: &mut dyn Area, change: impl FnMut(Entry) -> Option<Entry>) -> Result<()> {
     let held = look(fast)?;
     rewrite_held(fast, &held, change)
 }
@@ -197,7 +191,7 @@ fn rewrite_held(
     fast: &mut dyn Area,
     held: &Held,
     mut change: impl FnMut(Entry) -> Option<Entry>,
-) -> Result<(), ManageError> {
+) -> Result<()> {
     let stays_dirty = |(_, entry): &&(u32, Entry)| change(*entry).is_some_and(|new| new.dirty != 0);
     let dirty: Vec<&Entry> = held.entries.iter().filter(stays_dirty).map(|(_, entry)| entry).collect();
     if held.superblock.kind == AT_REMOVAL && !dirty.is_empty() {
@@ -234,7 +228,7 @@ fn rewrite_held(
 }
 
 /// Before metadata is repaired: lists every volume if blocks of any may be missing.
-fn list(fast: &mut dyn Area, held: &Held) -> Result<(), ManageError> {
+fn list(fast: &mut dyn Area, held: &Held) -> Result<()> {
     let root = &held.superblock;
     let is_listed = root.volumes.iter().all(|volume| root.damaged.contains(&volume.id));
     if !held.report.hides_dirty() && !held.report.lost_session || is_listed {
@@ -243,7 +237,7 @@ fn list(fast: &mut dyn Area, held: &Held) -> Result<(), ManageError> {
     change_root(fast, |root| root.damaged = root.volumes.iter().map(|volume| volume.id).collect())
 }
 
-fn commit(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<(), ManageError> {
+fn commit(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<()> {
     let mut writes = Vec::new();
     metadata.commit(slots, &mut writes);
     apply(fast, &writes).map_err(ManageError::Fast)?;
@@ -252,7 +246,7 @@ fn commit(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Re
 }
 
 /// The superblock says that the rest is there, so it comes after a flush of the rest.
-fn close(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<(), ManageError> {
+fn close(fast: &mut dyn Area, metadata: &mut dyn Metadata, slots: &Slots) -> Result<()> {
     let mut writes: Vec<Write> = Vec::new();
     metadata.close(slots, &mut writes);
     let (root, rest) = writes.split_last().expect("a removal writes a superblock");

@@ -33,7 +33,7 @@ pub use stamp::{Beside, Change, DiskState, Mark, Verdict};
 pub use watch::Watch;
 
 use crate::metadata::{Area, MetadataError};
-use nandscape_core::StoreError;
+use nandscape_core::{StoreError, StoreResult};
 
 /// Why a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +101,9 @@ pub enum ManageError {
     TooSmall { volume: u16, bytes: u64, needed: u64 },
 }
 
+/// What a command gives, or why it was not carried out.
+pub type Result<T, E = ManageError> = std::result::Result<T, E>;
+
 impl ManageError {
     /// The number of the volume that it is about.
     pub const fn volume(&self) -> Option<u16> {
@@ -123,20 +126,20 @@ impl ManageError {
 /// A disk as commands see it.
 pub trait Disk: Area {
     /// When it was written to last, in nanoseconds since 1970; `None` where nobody keeps that.
-    fn changed_ns(&mut self) -> Result<Option<u64>, StoreError>;
+    fn changed_ns(&mut self) -> StoreResult<Option<u64>>;
 
     /// What lies beside it.
-    fn beside(&mut self) -> Result<Beside, StoreError>;
+    fn beside(&mut self) -> StoreResult<Beside>;
 
     /// Puts a mark beside it, all or nothing and durable; `None` takes it away. Of no effect where there is
     /// no place.
-    fn put_mark(&mut self, mark: Option<&Mark>) -> Result<(), StoreError>;
+    fn put_mark(&mut self, mark: Option<&Mark>) -> StoreResult<()>;
 
     /// Shows that the session is still going on.
-    fn sign_of_life(&mut self) -> Result<(), StoreError>;
+    fn sign_of_life(&mut self) -> StoreResult<()>;
 
     /// When that was done last, in nanoseconds since 1970.
-    fn alive_ns(&mut self) -> Result<Option<u64>, StoreError>;
+    fn alive_ns(&mut self) -> StoreResult<Option<u64>>;
 }
 
 /// Told of bytes that are done, and of all there are.

@@ -13,9 +13,9 @@
 use super::counts::GivenUp;
 use super::fingerprint::{PLACES_MAX, places, sum};
 use super::stamp::Stamp;
-use super::{Disk, ManageError};
+use super::{Disk, ManageError, Result};
 use crate::metadata::{Area, Lost, Superblock, Volume, Write};
-use nandscape_core::{Extent, StoreError};
+use nandscape_core::{Extent, StoreError, StoreResult};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 const BLOCK: usize = 4096;
@@ -102,7 +102,7 @@ fn decode(b: &[u8], tag: u64) -> Result<Option<(u64, Vec<Record>)>, ()> {
 }
 
 /// The newest number, and its records; of what is damaged, none.
-fn newest(fast: &mut dyn Area, superblock: &Superblock) -> Result<(u64, Vec<Record>), StoreError> {
+fn newest(fast: &mut dyn Area, superblock: &Superblock) -> StoreResult<(u64, Vec<Record>)> {
     let (mut newest, mut is_damaged) = ((0, Vec::new()), false);
     for copy in 0..2 {
         let mut bytes = vec![0; BLOCK];
@@ -125,7 +125,7 @@ fn write(tag: u64, at: u64, number: u64, records: &[Record]) -> Write {
 }
 
 /// All records; none where the cache keeps none.
-pub(super) fn read(fast: &mut dyn Area, superblock: &Superblock) -> Result<Vec<Record>, StoreError> {
+pub(super) fn read(fast: &mut dyn Area, superblock: &Superblock) -> StoreResult<Vec<Record>> {
     if superblock.watch == 0 { Ok(Vec::new()) } else { newest(fast, superblock).map(|(_, records)| records) }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn is_same(
     disk: &mut dyn Disk,
     volume: &Volume,
     session: u64,
-) -> Result<Option<bool>, StoreError> {
+) -> StoreResult<Option<bool>> {
     // A session that was begun over this one and has not told the cache has looked at the disk as well.
     let is_of_it = |record: &&Record| {
         record.volume == volume.id && (record.session == session || record.session == session + 1)
@@ -175,7 +175,7 @@ pub(super) fn begin(
     volume: &Volume,
     session: u64,
     writes: &[Lost],
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     if superblock.watch == 0 {
         return Ok(());
     }
@@ -237,7 +237,7 @@ pub struct Watch {
 impl Watch {
     /// For the cache on `fast`, whose sessions have begun ([`super::take_up`]); `None` if it has no place for
     /// records. A session without them would make the next start take the disks for changed.
-    pub fn open(mut fast: Box<dyn Area + Send>) -> Result<Option<Self>, ManageError> {
+    pub fn open(mut fast: Box<dyn Area + Send>) -> Result<Option<Self>> {
         let (superblock, _) = Superblock::read(fast.as_mut())?;
         if superblock.watch == 0 {
             return Ok(None);
@@ -304,7 +304,7 @@ impl Watch {
     }
 
     /// Takes down that the cache is given up, in both blocks, so that neither of them says anything else.
-    pub(super) fn give_up(&mut self, volume: u16, given_up: &GivenUp) -> Result<(), StoreError> {
+    pub(super) fn give_up(&mut self, volume: u16, given_up: &GivenUp) -> StoreResult<()> {
         let nowhere = || StoreError::ReadOnly { detail: "no records are kept of this volume".to_owned() };
         self.live(volume).ok_or_else(nowhere)?.given_up = given_up.to_code();
         for _ in 0..2 {

@@ -2,7 +2,7 @@
 
 use super::Write;
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store, StoreResult, Token};
 use std::collections::BTreeMap;
 
 /// A range of bytes, used only when a cache is created or opened.
@@ -11,17 +11,17 @@ pub trait Area {
     fn capacity_bytes(&self) -> u64;
 
     /// Fills `bytes` from `offset` on.
-    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError>;
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> StoreResult<()>;
 
     /// Writes.
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError>;
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> StoreResult<()>;
 
     /// What was written so far is durable.
-    fn flush(&mut self) -> Result<(), StoreError>;
+    fn flush(&mut self) -> StoreResult<()>;
 }
 
 /// Makes these writes, in order, and flushes.
-pub fn apply(area: &mut dyn Area, writes: &[Write]) -> Result<(), StoreError> {
+pub fn apply(area: &mut dyn Area, writes: &[Write]) -> StoreResult<()> {
     for write in writes {
         area.write(write.offset, &write.bytes)?;
     }
@@ -47,7 +47,7 @@ impl Area for Sketch {
         self.capacity
     }
 
-    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> StoreResult<()> {
         bytes.fill(0);
         let end = offset + bytes.len() as u64;
         // What begins before may reach into it.
@@ -63,12 +63,12 @@ impl Area for Sketch {
     }
 
     // Metadata are written in blocks that are the same each time.
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> StoreResult<()> {
         self.written.insert(offset, bytes.to_vec());
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> StoreResult<()> {
         Ok(())
     }
 }
@@ -87,7 +87,7 @@ impl<'a, S: Store + ?Sized> StoreArea<'a, S> {
         Self { store, at }
     }
 
-    fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> Result<(), StoreError> {
+    fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> StoreResult<()> {
         let payload = if self.store.stores_bytes() { payload } else { Payload::None };
         let command = BlockCommand::new(op, Extent { offset, len }, Hint::default());
         let token = self.store.submit(command, payload, self.at)?;
@@ -116,15 +116,15 @@ impl<S: Store + ?Sized> Area for StoreArea<'_, S> {
         self.store.capacity_bytes()
     }
 
-    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> StoreResult<()> {
         self.run(Op::Read, offset, bytes.len() as u64, Payload::Read(bytes))
     }
 
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> StoreResult<()> {
         self.run(Op::Write, offset, bytes.len() as u64, Payload::Write(bytes))
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> StoreResult<()> {
         self.run(Op::Flush, 0, 0, Payload::None)
     }
 }

@@ -3,7 +3,9 @@
 use super::{Operations, pass_on};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreError, StoreResult, Token,
+};
 use std::collections::BTreeMap;
 
 /// What becomes of writes that no completed flush covers.
@@ -63,7 +65,7 @@ impl Cut {
     }
 
     /// Power comes back at `at`, and goes again at operation `lost_at`. The store holds what `fate` leaves.
-    pub fn restore(&mut self, fate: Fate, at: SimTime, lost_at: u64) -> Result<(), StoreError> {
+    pub fn restore(&mut self, fate: Fate, at: SimTime, lost_at: u64) -> StoreResult<()> {
         self.settle(at);
         let mut chance = seeded(if let Fate::Torn { seed } = fate { seed } else { 0 });
         let block = self.store.block_bytes();
@@ -109,7 +111,7 @@ impl Cut {
     }
 
     /// Notes what each block of a write holds after it.
-    fn note(&mut self, number: u64, command: BlockCommand, data: &[u8]) -> Result<(), StoreError> {
+    fn note(&mut self, number: u64, command: BlockCommand, data: &[u8]) -> StoreResult<()> {
         let block = u64::from(self.store.block_bytes());
         let first = command.extent.offset / block;
         for (index, new) in data.chunks(block as usize).enumerate() {
@@ -129,7 +131,7 @@ impl Cut {
     }
 
     /// Numbers, counts and checks a command, and notes what it replaces.
-    fn begin(&mut self, command: BlockCommand, payload: &Payload<'_>) -> Result<u64, StoreError> {
+    fn begin(&mut self, command: BlockCommand, payload: &Payload<'_>) -> StoreResult<u64> {
         if self.is_cut() {
             return Err(self.gone());
         }
@@ -161,7 +163,7 @@ impl Store for Cut {
     pass_on!(self, self.store; shape, allocation, flash);
 
     /// A flush counts once applied: who applies more starts none of that before the flush has completed.
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         let number = self.begin(command, &payload)?;
         let applied = self.store.apply(command, payload)?;
         if command.op == Op::Flush {
@@ -170,16 +172,11 @@ impl Store for Cut {
         Ok(applied)
     }
 
-    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> StoreResult<Token> {
         if self.is_cut() { Err(self.gone()) } else { self.store.start(command, applied, at) }
     }
 
-    fn submit(
-        &mut self,
-        command: BlockCommand,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> Result<Token, StoreError> {
+    fn submit(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> StoreResult<Token> {
         self.settle(at);
         let number = self.begin(command, &payload)?;
         let token = self.store.submit(command, payload, at)?;
@@ -193,12 +190,12 @@ impl Store for Cut {
         self.counts
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> StoreResult<()> {
         if self.is_cut() { Err(self.gone()) } else { self.store.idle(at, until) }
     }
 
     /// Counts as a flush.
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         if self.is_cut() {
             return Err(self.gone());
         }

@@ -2,7 +2,9 @@
 
 use super::{Operations, pass_on};
 use nandscape_core::command::Payload;
-use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{
+    Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, StoreResult, Token,
+};
 
 /// Which commands a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl Clocked for Failing {
 impl Store for Failing {
     pass_on!(self, self.store; shape, allocation, flash, counts, reset_counters);
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         let number = self.operations.next();
         if self.is_gone {
             return Err(Self::gone());
@@ -113,15 +115,15 @@ impl Store for Failing {
         }
     }
 
-    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, applied: Applied, at: SimTime) -> StoreResult<Token> {
         if self.is_gone { Err(Self::gone()) } else { self.store.start(command, applied, at) }
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), StoreError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> StoreResult<()> {
         if self.is_gone { Err(Self::gone()) } else { self.store.idle(at, until) }
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         if self.is_gone { Err(Self::gone()) } else { self.store.shutdown(at) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::pass_on;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreError, Token};
+use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, SimTime, Store, StoreResult, Token};
 use std::collections::BTreeMap;
 
 /// A store over another one that is only read. Blocks that are written, trimmed or zeroed are kept in memory
@@ -33,7 +33,7 @@ impl Clocked for Overlay {
 impl Store for Overlay {
     pass_on!(self, self.store; shape, allocation, flash);
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         let block = self.store.block_bytes();
         self.counts.count(command, block);
         if command.op == Op::Flush {
@@ -65,7 +65,7 @@ impl Store for Overlay {
     }
 
     /// Takes no time, whatever it is over.
-    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
         Ok(Token(at.0))
     }
 
@@ -73,11 +73,11 @@ impl Store for Overlay {
         self.counts
     }
 
-    fn idle(&mut self, _: SimTime, _: SimTime) -> Result<(), StoreError> {
+    fn idle(&mut self, _: SimTime, _: SimTime) -> StoreResult<()> {
         Ok(())
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         Ok(Token(at.0))
     }
 

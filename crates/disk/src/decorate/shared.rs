@@ -2,7 +2,7 @@
 
 use super::pass_on;
 use nandscape_core::command::Payload;
-use nandscape_core::{Applied, BlockCommand, Clocked, Store, StoreError};
+use nandscape_core::{Applied, BlockCommand, Clocked, Store, StoreResult};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A handle to a store. What is below is not shown as flash, whatever it is.
@@ -30,7 +30,7 @@ impl<S> Shared<S> {
 impl<S: Store> Store for Shared<S> {
     pass_on!(self, self.get(); shape, start, submit, allocation, counts, idle, shutdown, reset_counters);
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         self.get().apply(command, payload)
     }
 }

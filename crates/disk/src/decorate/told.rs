@@ -2,7 +2,7 @@
 
 use super::pass_on;
 use nandscape_core::command::Payload;
-use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, Store, StoreError};
+use nandscape_core::{Applied, BlockCommand, Clocked, Extent, Op, Store, StoreResult};
 
 /// When [`Told`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Clocked for Told {
 impl Store for Told {
     pass_on!(self, self.store; shape, allocation, flash, start, counts, idle, shutdown, reset_counters);
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         if matches!(command.op, Op::Write | Op::Trim | Op::WriteZeroes) {
             (self.tell)(Tell::BeforeWrite(command.extent));
         }

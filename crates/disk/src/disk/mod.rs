@@ -21,7 +21,7 @@ use buffer::{Dirty, ReadBuffer};
 use mechanics::Mechanics;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Applied, BlockCommand, Clocked, Completion, Extent, Op, SimTime, Store, StoreError, Token,
+    Applied, BlockCommand, Clocked, Completion, Extent, Op, SimTime, Store, StoreResult, Token,
 };
 use order::Candidate;
 use std::collections::VecDeque;
@@ -322,18 +322,18 @@ impl Disk {
 impl Store for Disk {
     of_base!();
 
-    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
         self.base.take(command, payload)?;
         Ok(Applied::default())
     }
 
-    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> Result<Token, StoreError> {
+    fn start(&mut self, command: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
         // What begins at this very moment is chosen when all that comes at it is there.
         self.run(at.0, false);
         Ok(self.enter(command, at.0))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, StoreError> {
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         self.run(at.0, false);
         Ok(self.enter(BlockCommand::FLUSH, at.0))
     }

@@ -292,5 +292,5 @@ fn bytes_are_what_was_written_last() {
     disk.submit(command(Op::Read, 4096, 8192), Payload::Read(&mut bytes), SimTime(0)).unwrap();
     assert_eq!((&bytes[..4096], &bytes[4096..]), (&[0; 4096][..], &[5; 4096][..]));
     let error = disk.submit(command(Op::Read, 512, 4096), Payload::None, SimTime(0)).unwrap_err();
-    assert_eq!(error, StoreError::Unaligned { offset: 512, len: 4096, block: 4096 });
+    assert_eq!(error, nandscape_core::StoreError::Unaligned { offset: 512, len: 4096, block: 4096 });
 }

@@ -7,7 +7,7 @@ use super::held;
 use super::pool::Place;
 use super::shape::{Header, Table};
 use super::{Journal, RETIRED, SEQ_STEP};
-use nandscape_core::{Barrier, BlockId, FlashDevice, FlashError, SimTime, Token};
+use nandscape_core::{Barrier, BlockId, FlashDevice, FlashResult, SimTime, Token};
 
 impl<D: FlashDevice> Journal<D> {
     /// After a program: the next page of the checkpoint under way, or the beginning of one.
@@ -38,7 +38,7 @@ impl<D: FlashDevice> Journal<D> {
         self.due = next.max(self.programs + 1);
     }
 
-    fn begin_in_steps(&mut self, at: SimTime) -> Result<(), FlashError> {
+    fn begin_in_steps(&mut self, at: SimTime) -> FlashResult<()> {
         let before = self.meta.current.generation;
         self.write_records(at)?;
         if self.meta.current.generation == before {
@@ -97,7 +97,7 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     /// Writes a whole checkpoint without pause, or the rest of the one under way.
-    pub(super) fn checkpoint_now(&mut self, at: SimTime) -> Result<(), FlashError> {
+    pub(super) fn checkpoint_now(&mut self, at: SimTime) -> FlashResult<()> {
         let layout = self.meta.layout;
         let most = (layout.record_pages as usize / 4).max(1) * layout.records();
         let repeats = self.meta.draft.as_ref().map(|draft| draft.repeats.len() + self.meta.records.len());
@@ -124,7 +124,7 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     /// Writes the next page of the checkpoint under way, or completes it; whether it is complete.
-    fn step(&mut self, at: SimTime) -> Result<bool, FlashError> {
+    fn step(&mut self, at: SimTime) -> FlashResult<bool> {
         let meta = &mut self.meta;
         let Some(draft) = &mut meta.draft else { return Ok(true) };
         let payload = meta.layout.payload;
@@ -172,13 +172,13 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     /// Completes the checkpoint under way. If it cannot, records that only it would have held wait again.
-    fn complete(&mut self, at: SimTime) -> Result<(), FlashError> {
+    fn complete(&mut self, at: SimTime) -> FlashResult<()> {
         let waiting = self.meta.records.clone();
         self.write_end(at).inspect_err(|_| self.meta.records = waiting)
     }
 
     /// Writes the records since the checkpoint began, and its last page.
-    fn write_end(&mut self, at: SimTime) -> Result<(), FlashError> {
+    fn write_end(&mut self, at: SimTime) -> FlashResult<()> {
         let meta = &mut self.meta;
         let Some(draft) = &mut meta.draft else { return Ok(()) };
         let (current, next) = (meta.current.generation, draft.region.generation);

@@ -6,8 +6,8 @@ use super::scan::read_oob;
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Cause, Clocked, FlashDevice, FlashError, FlashState, Issue, JournalRefusal,
-    Lpn, MapJournal, Oob, PageRead, Ppn, SimTime, Token,
+    Barrier, BlockId, BlockState, Cause, Clocked, FlashDevice, FlashError, FlashResult, FlashState, Issue,
+    JournalRefusal, Lpn, MapJournal, Oob, PageRead, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> BlockState for Journal<D> {
@@ -22,7 +22,7 @@ impl<D: FlashDevice> BlockState for Journal<D> {
 impl<D: FlashDevice> FlashState for Journal<D> {
     nandscape_core::delegate_state!(self, self.device; capabilities, join, counters, tally, reset_counters);
 
-    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token> {
         if self.options.sabotage != Sabotage::FlushWithoutJournal && !self.meta.records.is_empty() {
             self.refuse_if_stopped()?;
             self.write_records(at).inspect_err(|error| self.stop(*error))?;
@@ -57,18 +57,12 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         transfer: u32,
         data: Option<&mut [u8]>,
         issue: Issue,
-    ) -> Result<PageRead, FlashError> {
+    ) -> FlashResult<PageRead> {
         self.device.read(page, transfer, data, issue).map_err(unreadable)
     }
 
     #[inline]
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> FlashResult<PageRead> {
         self.device.read_part(page, start, data, issue).map_err(unreadable)
     }
 
@@ -85,7 +79,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         transfer: u32,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<Token, FlashError> {
+    ) -> FlashResult<Token> {
         let is_mapped = self.check_program(page, oob.lpn, issue.cause)?;
         assert_eq!(self.seq % SEQ_STEP, 0, "the next number of host data, {}", self.seq);
         if issue.cause == Cause::Host {
@@ -113,7 +107,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         Ok(done)
     }
 
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+    fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token> {
         self.refuse_if_stopped()?;
         if self.is_reserved(block) {
             return Err(FlashError::BadBlock { block });
@@ -155,13 +149,13 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
         self.meta.records.push(Record::Retire { block: block.0 });
     }
 
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> FlashResult<Token> {
         self.device.read_unmapped(page, transfer, issue)
     }
 }
 
 impl<D: FlashDevice> MapJournal for Journal<D> {
-    fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> Result<(), FlashError> {
+    fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> FlashResult<()> {
         self.refuse_if_stopped()?;
         let Some((first, end)) = self.newest.unset_range(first.0, count) else { return Ok(()) };
         let known = self.newest.end();
@@ -178,7 +172,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
         self.newest.get(lpn)
     }
 
-    fn prefer(&mut self, lpn: Lpn, page: Ppn) -> Result<(), FlashError> {
+    fn prefer(&mut self, lpn: Lpn, page: Ppn) -> FlashResult<()> {
         self.refuse_if_stopped()?;
         let no_copy = FlashError::from(JournalRefusal::NoCopy { lpn, page });
         let known = self.newest.get(lpn).ok_or(no_copy)?;
@@ -212,7 +206,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
         &self.report
     }
 
-    fn checkpoint(&mut self, at: SimTime) -> Result<Token, FlashError> {
+    fn checkpoint(&mut self, at: SimTime) -> FlashResult<Token> {
         self.refuse_if_stopped()?;
         if self.is_touched {
             // One under way tells of the time when it began.

@@ -17,7 +17,7 @@ use super::records::Record;
 use super::scan::read_oob;
 use super::shape::{Header, Table};
 use nandscape_core::recovery::RecoverySource;
-use nandscape_core::{BlockId, FlashDevice, FlashError, Geometry, Lpn, Ppn};
+use nandscape_core::{BlockId, FlashDevice, FlashResult, Geometry, Lpn, Ppn};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A page of the journal, as its OOB tells.
@@ -187,7 +187,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// Every page whose OOB can be read, in the order in which they were written.
-    fn meta_pages(&mut self, pool: &[BlockId]) -> Result<Pages, FlashError> {
+    fn meta_pages(&mut self, pool: &[BlockId]) -> FlashResult<Pages> {
         let mut all = Vec::new();
         for block in pool.iter().filter(|block| block.0 < self.geometry.blocks()) {
             if self.device.is_bad(*block) {
@@ -211,7 +211,7 @@ impl<D: FlashDevice> Opening<D> {
         Ok(Pages { all, seq: 0 })
     }
 
-    fn parts(&mut self, pages: &mut Pages, generation: u64, kind: Kind) -> Result<Parts, FlashError> {
+    fn parts(&mut self, pages: &mut Pages, generation: u64, kind: Kind) -> FlashResult<Parts> {
         let mut parts =
             Parts { payloads: BTreeMap::new(), copies: BTreeMap::new(), last: None, bad: Vec::new() };
         for meta in pages.of(generation, kind) {
@@ -239,7 +239,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// What the last page of a checkpoint says, and how many such pages can be read.
-    fn counts(&mut self, pages: &mut Pages, generation: u64) -> Result<(Counts, u32), FlashError> {
+    fn counts(&mut self, pages: &mut Pages, generation: u64) -> FlashResult<(Counts, u32)> {
         let ends = self.parts(pages, generation, Kind::End)?;
         let payload = ends.payloads.values().next().filter(|payload| payload.len() >= 8);
         let counts = payload.map(|payload| (u32_at(payload, 0), u32_at(payload, 4)));
@@ -314,7 +314,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// Whether a page of the header, or of what tells which pages hold something, is there once.
-    fn is_thin(&mut self, pages: &mut Pages, generation: u64) -> Result<bool, FlashError> {
+    fn is_thin(&mut self, pages: &mut Pages, generation: u64) -> FlashResult<bool> {
         let heads = self.parts(pages, generation, Kind::Header)?;
         let held = self.parts(pages, generation, Kind::Held)?;
         let parts = self.geometry.pages().div_ceil(held::pages_of(self.layout.payload));

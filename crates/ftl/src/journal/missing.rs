@@ -5,16 +5,12 @@
 use super::shape::Table;
 use super::{Journal, SEQ_STEP};
 use crate::parts::base::LOST;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Oob, Ppn, SimTime};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashResult, Issue, Lpn, Oob, Ppn, SimTime};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl<D: FlashDevice> Journal<D> {
     /// Programs the marks. `pages` are those that the map of the checkpoint names.
-    pub(super) fn mark_missing(
-        &mut self,
-        pages: &BTreeMap<Ppn, Lpn>,
-        table: &Table,
-    ) -> Result<(), FlashError> {
+    pub(super) fn mark_missing(&mut self, pages: &BTreeMap<Ppn, Lpn>, table: &Table) -> FlashResult<()> {
         let geometry = *self.device.geometry();
         let blocks: BTreeSet<BlockId> = pages.keys().map(|page| geometry.block_of(*page)).collect();
         let is_free = self.device.capabilities().out_of_order_program;

@@ -47,7 +47,7 @@ mod writer;
 pub use error::{JournalError, JournalOptions, Sabotage};
 
 use nandscape_core::recovery::RecoveryReport;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, JournalRefusal, Lpn, Ppn, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FlashResult, JournalRefusal, Lpn, Ppn, Token};
 use newest::Newest;
 use pool::Meta;
 
@@ -133,13 +133,13 @@ impl<D: FlashDevice> Journal<D> {
         error
     }
 
-    fn refuse_if_stopped(&self) -> Result<(), FlashError> {
+    fn refuse_if_stopped(&self) -> FlashResult<()> {
         self.stopped.map_or(Ok(()), |reason| Err(FlashError::ReadOnly { reason }))
     }
 
     /// Refuses what only a bug of the layer asks for. `Ok` with whether the page is one of the host's.
     #[inline]
-    fn check_program(&self, page: Ppn, lpn: Lpn, cause: Cause) -> Result<bool, FlashError> {
+    fn check_program(&self, page: Ppn, lpn: Lpn, cause: Cause) -> FlashResult<bool> {
         self.refuse_if_stopped()?;
         let block = self.device.geometry().block_of(page);
         if self.is_reserved(block) {

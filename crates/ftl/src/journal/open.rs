@@ -10,7 +10,7 @@ use super::scan::read_oob;
 use super::shape::Header;
 use super::{Journal, RESERVED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
-use nandscape_core::{BlockId, FlashDevice, FlashError, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, FlashDevice, FlashResult, Geometry, Ppn, SimTime, Token};
 
 /// Programs between two checkpoints at most, unless asked for.
 const LONGEST_INTERVAL: u64 = 400_000;
@@ -63,7 +63,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// A page of the journal, if it can be read.
-    pub fn read_meta(&mut self, page: Ppn) -> Result<Option<(PageHead, &[u8])>, FlashError> {
+    pub fn read_meta(&mut self, page: Ppn) -> FlashResult<Option<(PageHead, &[u8])>> {
         self.report.metadata_pages += 1;
         let oob = read_oob(&mut self.device, page, Some(&mut self.page))?;
         Ok(oob.and_then(|_| decode(&self.page)))

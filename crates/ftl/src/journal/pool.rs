@@ -5,7 +5,7 @@ use super::format::{Kind, PageHead, encode};
 use super::layout::Layout;
 use super::records::Record;
 use super::{Journal, SEQ_STEP};
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FlashResult, Issue, SimTime, Token};
 
 const NO_BLOCK: FlashError =
     FlashError::ReadOnly { reason: "too many of the journal's own blocks have failed" };
@@ -128,7 +128,7 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     /// A block of the pool that holds nothing needed, erased.
-    fn take_block(&mut self, at: SimTime) -> Result<usize, FlashError> {
+    fn take_block(&mut self, at: SimTime) -> FlashResult<usize> {
         let Self { meta, device, .. } = self;
         for offset in 0..meta.pool.len() {
             let index = (meta.rotor + offset) % meta.pool.len();
@@ -167,7 +167,7 @@ impl<D: FlashDevice> Journal<D> {
         what: (Kind, u32),
         after: Token,
         at: SimTime,
-    ) -> Result<(), FlashError> {
+    ) -> FlashResult<()> {
         self.put(place, what, after, at)?;
         self.put(place, what, Token::NONE, at)
     }
@@ -179,7 +179,7 @@ impl<D: FlashDevice> Journal<D> {
         (kind, part): (Kind, u32),
         after: Token,
         at: SimTime,
-    ) -> Result<(), FlashError> {
+    ) -> FlashResult<()> {
         let geometry = *self.device.geometry();
         let (len, room) = (self.meta.payload.len(), self.meta.layout.payload);
         assert!(len <= room, "{len} bytes of {kind:?} {part} go to a page of {room}");

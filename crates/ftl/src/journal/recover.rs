@@ -8,7 +8,7 @@ use super::records::Record;
 use super::scan::Scan;
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoverySource;
-use nandscape_core::{BlockId, FlashDevice, FlashError, SimTime, Token};
+use nandscape_core::{BlockId, FlashDevice, FlashError, FlashResult, SimTime, Token};
 
 impl<D: FlashDevice> Journal<D> {
     /// Takes over what was loaded, and what was written since.
@@ -82,7 +82,7 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     /// Writes down again what no second page tells any more.
-    fn mend(&mut self, is_whole: bool, single: Vec<(u32, Vec<u8>)>) -> Result<(), FlashError> {
+    fn mend(&mut self, is_whole: bool, single: Vec<(u32, Vec<u8>)>) -> FlashResult<()> {
         if !is_whole || (self.room() as usize) < single.len() {
             return self.checkpoint_now(SimTime::ZERO);
         }

@@ -5,7 +5,7 @@ use super::newest::Newest;
 use super::records::Record;
 use super::shape::Table;
 use nandscape_core::recovery::RecoveryReport;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Oob, Ppn, SimTime};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FlashResult, Issue, Lpn, Oob, Ppn, SimTime};
 use std::collections::BTreeMap;
 
 /// What a page read during a start gives: its OOB, or `None` if that cannot be had.
@@ -13,7 +13,7 @@ pub(super) fn read_oob<D: FlashDevice>(
     device: &mut D,
     page: Ppn,
     data: Option<&mut [u8]>,
-) -> Result<Option<Oob>, FlashError> {
+) -> FlashResult<Option<Oob>> {
     match read_known(device, page, data) {
         Err(FlashError::Damaged { .. }) => Ok(None),
         read => read,
@@ -26,7 +26,7 @@ fn read_known<D: FlashDevice>(
     device: &mut D,
     page: Ppn,
     data: Option<&mut [u8]>,
-) -> Result<Option<Oob>, FlashError> {
+) -> FlashResult<Option<Oob>> {
     let transfer = data.as_ref().map_or(0, |data| data.len() as u32);
     match device.read(page, transfer, data, Issue::new(SimTime::ZERO, Cause::Meta)) {
         Ok(read) => Ok(Some(read.oob)),
@@ -80,7 +80,7 @@ impl Scan {
         device: &mut D,
         page: Ppn,
         report: &mut RecoveryReport,
-    ) -> Result<(), FlashError> {
+    ) -> FlashResult<()> {
         report.scanned_pages += 1;
         let Some(oob) = read_known(device, page, None)? else {
             report.torn_pages += 1;
@@ -100,7 +100,7 @@ impl Scan {
         table: &Table,
         flags: &[u8],
         report: &mut RecoveryReport,
-    ) -> Result<(), FlashError> {
+    ) -> FlashResult<()> {
         let geometry = *device.geometry();
         for block in (0..geometry.blocks()).map(BlockId) {
             if flags[block.index()] != 0 || device.is_bad(block) {
@@ -126,7 +126,7 @@ impl Scan {
         device: &mut D,
         flags: &[u8],
         report: &mut RecoveryReport,
-    ) -> Result<(), FlashError> {
+    ) -> FlashResult<()> {
         let geometry = *device.geometry();
         for page in std::mem::take(&mut self.places) {
             let block = geometry.block_of(page);
@@ -142,7 +142,7 @@ impl Scan {
     }
 
     /// Maps the newest version of each page and unmaps what was dropped; gives the highest number seen.
-    pub fn apply<D: FlashDevice>(mut self, device: &mut D, newest: &mut Newest) -> Result<u64, FlashError> {
+    pub fn apply<D: FlashDevice>(mut self, device: &mut D, newest: &mut Newest) -> FlashResult<u64> {
         // Drops are younger than everything the checkpoint's map tells.
         for (first, end, _) in self.drops.ranges() {
             newest.unset_range(first, end - first);
@@ -165,7 +165,7 @@ impl Scan {
 }
 
 /// Whether the checkpoint's map knows newer data than this copy, programmed after it began.
-fn is_older<D: FlashDevice>(device: &mut D, copy: &Version, newest: &Newest) -> Result<bool, FlashError> {
+fn is_older<D: FlashDevice>(device: &mut D, copy: &Version, newest: &Newest) -> FlashResult<bool> {
     let Some(known) = newest.get(copy.lpn) else { return Ok(false) };
     let oob = match read_known(device, known, None) {
         // It cannot be told from the copy, so it stays, and reading it is an error.

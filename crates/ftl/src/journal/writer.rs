@@ -5,11 +5,11 @@ use super::error::Sabotage;
 use super::format::Kind;
 use super::pool::Place;
 use super::records::Record;
-use nandscape_core::{Barrier, FlashDevice, FlashError, SimTime, Token};
+use nandscape_core::{Barrier, FlashDevice, FlashResult, SimTime, Token};
 
 impl<D: FlashDevice> Journal<D> {
     /// Writes down the records that wait, if there are any.
-    pub(super) fn write_records(&mut self, at: SimTime) -> Result<(), FlashError> {
+    pub(super) fn write_records(&mut self, at: SimTime) -> FlashResult<()> {
         while !self.meta.records.is_empty() {
             if self.room() < 2 {
                 return self.checkpoint_now(at);
@@ -20,7 +20,7 @@ impl<D: FlashDevice> Journal<D> {
     }
 
     /// Writes the first page of the records that wait, twice.
-    pub(super) fn write_record_page(&mut self, place: Place, at: SimTime) -> Result<(), FlashError> {
+    pub(super) fn write_record_page(&mut self, place: Place, at: SimTime) -> FlashResult<()> {
         let meta = &mut self.meta;
         let count = meta.records.len().min(meta.layout.records());
         assert!(count > 0, "a page without records goes to {place:?}");

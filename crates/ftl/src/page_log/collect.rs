@@ -5,12 +5,14 @@ use super::{Collection, Move, PageLog};
 use crate::parts::base::{Target, WORN};
 use crate::parts::layer::Strategy as _;
 use crate::parts::order::Order;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Ppn, SimTime, Token};
+use nandscape_core::{
+    BlockId, Cause, FlashDevice, FlashError, FtlError, FtlResult, Issue, Ppn, SimTime, Token,
+};
 
 impl<D: FlashDevice> PageLog<D> {
     /// Before the first page of a request for which there is no room as a whole.
     #[inline(never)]
-    pub(super) fn make_room_for_request(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
+    pub(super) fn make_room_for_request(&mut self, needed: u64, at: SimTime) -> FtlResult<Token> {
         match (self.base.order, self.collection) {
             (Order::EraseFirst, _) => self.make_room(needed, at),
             // Blocks are collected once no page is free, so that they had the longest time to lose pages.
@@ -21,7 +23,7 @@ impl<D: FlashDevice> PageLog<D> {
 
     /// Collects until `needed` pages are free.
     #[inline(never)]
-    pub(super) fn make_room(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
+    pub(super) fn make_room(&mut self, needed: u64, at: SimTime) -> FtlResult<Token> {
         let mut done = match self.collection {
             Collection::Blocks => self.collect_blocks(needed, at)?,
             Collection::Everything => self.collect_everything(at)?,
@@ -48,7 +50,7 @@ impl<D: FlashDevice> PageLog<D> {
         !self.copies_first() || !self.space.spares.is_empty() || u64::from(live) <= self.space.free_pages
     }
 
-    fn collect_blocks(&mut self, needed: u64, at: SimTime) -> Result<Token, FtlError> {
+    fn collect_blocks(&mut self, needed: u64, at: SimTime) -> FtlResult<Token> {
         let mut done = Token::NONE;
         while self.space.free_pages < needed {
             let victim = self.space.emptiest();
@@ -64,7 +66,7 @@ impl<D: FlashDevice> PageLog<D> {
 
     /// Every group that holds a written page; what was being filled is abandoned. Copy-first the first filled
     /// goes first; erase-first the lowest row does, so that the log begins anew at the first row.
-    fn collect_everything(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn collect_everything(&mut self, at: SimTime) -> FtlResult<Token> {
         assert_eq!(self.collection, Collection::Everything, "what is collected when there is no room");
         self.abandon();
         let groups = 0..self.space.groups.len() as u32;
@@ -104,7 +106,7 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     /// After a group was lost: makes another spare of what is free or can be emptied into what is free.
-    fn refill_spares(&mut self, keep: u64, at: SimTime) -> Result<Token, FtlError> {
+    fn refill_spares(&mut self, keep: u64, at: SimTime) -> FtlResult<Token> {
         let mut done = Token::NONE;
         while self.space.spares.len() < self.space.wanted_spares {
             if self.space.hold_back(keep) {
@@ -120,7 +122,7 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     /// Empties failed groups into what is free beyond `keep`, and gives them up.
-    fn evacuate(&mut self, keep: u64, at: SimTime) -> Result<(), FtlError> {
+    fn evacuate(&mut self, keep: u64, at: SimTime) -> FtlResult<()> {
         let mut tried = 0;
         while let Some(group) = self.space.failed.get(tried).copied() {
             if u64::from(self.space.group(group).live) + keep > self.space.free_pages {
@@ -133,7 +135,7 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     /// A program failed in a group: nothing more is written to it, and it is given up once it is empty.
-    pub(super) fn fail(&mut self, group: u32, page: Ppn, at: SimTime) -> Result<(), FtlError> {
+    pub(super) fn fail(&mut self, group: u32, page: Ppn, at: SimTime) -> FtlResult<()> {
         self.close_failed(group, page);
         self.evacuate(1, at)
     }
@@ -145,7 +147,7 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     /// Empties a group and erases it, in the order of the layer; a failed one is given up instead.
-    fn collect(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
+    fn collect(&mut self, group: u32, at: SimTime) -> FtlResult<Token> {
         let state = self.space.group(group).state;
         assert!(matches!(state, State::Full | State::Failed), "group {group} is collected: {state:?}");
         let has_failed = state == State::Failed;
@@ -181,7 +183,7 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     /// Programs what waits in memory; completes with `done`. Gives the lane of the first spare that it took.
-    fn rewrite(&mut self, mut done: Token, at: SimTime) -> Result<(Token, Option<u32>), FtlError> {
+    fn rewrite(&mut self, mut done: Token, at: SimTime) -> FtlResult<(Token, Option<u32>)> {
         let mut gated = None;
         let issue = Issue::new(at, Cause::Gc);
         for index in 0..self.moves.len() {
@@ -217,7 +219,7 @@ impl<D: FlashDevice> PageLog<D> {
     }
 
     /// Reads the live pages of a group into memory, unit first.
-    fn read_live(&mut self, group: u32, at: SimTime) -> Result<Token, FtlError> {
+    fn read_live(&mut self, group: u32, at: SimTime) -> FtlResult<Token> {
         self.moves.clear();
         let mut reads = Token::NONE;
         let live = self.space.group(group).live;
@@ -245,7 +247,7 @@ impl<D: FlashDevice> PageLog<D> {
     /// Erases a group, not before `after`, and gives it back to be filled. If a block of it cannot be erased,
     /// or has failed, the group is dissolved; erase-first the block alone leaves it, with its live pages, and
     /// the others are unmapped until they are rewritten.
-    fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> Result<Token, FtlError> {
+    fn erase(&mut self, group: u32, has_failed: bool, at: SimTime, after: Token) -> FtlResult<Token> {
         let live = self.space.group(group).live;
         assert!(live == 0 || !self.copies_first(), "group {group} is erased with {live} live pages");
         let mut done = Token::NONE;

@@ -25,7 +25,8 @@ use crate::parts::layer::Strategy;
 use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
-    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, Lpn, Ppn, SimTime, Token, keys,
+    Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, FtlResult, Lpn, Ppn, SimTime, Token,
+    keys,
 };
 use space::Space;
 
@@ -103,7 +104,7 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
     }
 
     #[inline]
-    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> FtlResult<Token> {
         let needed = extent.page_count(self.base.geometry.page_bytes);
         let mut done = Token::NONE;
         if needed > self.space.free_pages {
@@ -142,7 +143,7 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
         }
     }
 
-    fn make_durable(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn make_durable(&mut self, at: SimTime) -> FtlResult<Token> {
         let safe = self.base.device.barrier(Barrier::Durable, at)?;
         if self.copies_first() {
             self.before_copies = self.base.both(self.before_copies, safe);

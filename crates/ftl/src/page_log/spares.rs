@@ -17,7 +17,7 @@
 use crate::parts::base::{Base, LOST, first_oob};
 use crate::parts::page_table::PageTable;
 use nandscape_core::journal::prefer;
-use nandscape_core::{BlockId, Cause, FlashDevice, FtlError, Issue, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FtlResult, Issue, Lpn, Ppn, SimTime, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Found {
@@ -65,7 +65,7 @@ pub(super) fn restore<D: FlashDevice>(
     base: &mut Base<D>,
     found: &mut Found,
     sets: &[Set],
-) -> Result<Token, FtlError> {
+) -> FtlResult<Token> {
     let mut done = Token::NONE;
     let mut left = lack(base, sets, &found.live, &[]);
     while left > 0 {
@@ -101,7 +101,7 @@ struct Plan {
 
 impl Plan {
     /// Prefers the originals before it erases, so that after a cut the remaining blocks can still go.
-    fn throw_away<D: FlashDevice>(self, base: &mut Base<D>, found: &mut Found) -> Result<Token, FtlError> {
+    fn throw_away<D: FlashDevice>(self, base: &mut Base<D>, found: &mut Found) -> FtlResult<Token> {
         for (lpn, page) in self.instead {
             prefer(&mut base.device, lpn, page)?;
             found.table.allocate_page(lpn, page);
@@ -127,7 +127,7 @@ struct Copies {
 
 impl Copies {
     /// Reads the OOB of every page that is not newest; only after a cut in the middle of a collection.
-    fn read<D: FlashDevice>(base: &mut Base<D>, found: &Found) -> Result<Self, FtlError> {
+    fn read<D: FlashDevice>(base: &mut Base<D>, found: &Found) -> FtlResult<Self> {
         let geometry = base.geometry;
         let mut older: BTreeMap<Ppn, (u64, Ppn)> = BTreeMap::new();
         let mut sources = BTreeSet::new();

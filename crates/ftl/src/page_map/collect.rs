@@ -4,7 +4,7 @@ use super::PageMap;
 use crate::parts::base::{LOST, READS};
 use crate::victim::{BlockInfo, BlockState};
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Lpn, Oob, Ppn, SimTime, Token,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, FtlResult, Issue, Lpn, Oob, Ppn, SimTime, Token,
 };
 
 const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
@@ -12,13 +12,7 @@ const TOO_FEW_BLOCKS: &str = "too many blocks are worn out or bad";
 impl<D: FlashDevice> PageMap<D> {
     /// Before a host write into a domain short of free pages: a step of collection, or all it takes.
     #[inline(never)]
-    pub(super) fn make_room(
-        &mut self,
-        domain: usize,
-        log: usize,
-        needed: u64,
-        at: SimTime,
-    ) -> Result<(), FtlError> {
+    pub(super) fn make_room(&mut self, domain: usize, log: usize, needed: u64, at: SimTime) -> FtlResult<()> {
         if self.rules.gc_step == 0 {
             return self.reclaim(domain, log, needed, at);
         }
@@ -31,7 +25,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Moves the next pages of the victim in hand, or chooses one, and erases it when it is empty.
-    fn step(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
+    fn step(&mut self, domain: usize, at: SimTime) -> FtlResult<()> {
         if self.domains[domain].victim_in_hand.is_none() {
             self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
             // A full victim gains nothing; there is still time for the policy to offer another.
@@ -49,7 +43,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Empties the victim in hand to the end, if there is one.
-    fn finish_in_hand(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
+    fn finish_in_hand(&mut self, domain: usize, at: SimTime) -> FtlResult<()> {
         if self.domains[domain].victim_in_hand.is_some() {
             self.empty_in_hand(domain, u32::MAX, at)?;
         }
@@ -57,7 +51,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Moves up to `most` pages of the victim in hand; erases it when none is left.
-    fn empty_in_hand(&mut self, domain: usize, most: u32, at: SimTime) -> Result<(), FtlError> {
+    fn empty_in_hand(&mut self, domain: usize, most: u32, at: SimTime) -> FtlResult<()> {
         let Some((victim, before)) = self.domains[domain].victim_in_hand.take() else { return Ok(()) };
         let state = self.blocks.infos[victim as usize].state;
         assert_eq!(state, BlockState::Victim, "block {victim}, which is being emptied");
@@ -73,13 +67,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// As [`Self::empty`]. After an error the pages left are still mapped here: a candidate again.
-    fn empty_or_seal(
-        &mut self,
-        domain: usize,
-        victim: u32,
-        most: u32,
-        issue: Issue,
-    ) -> Result<Token, FtlError> {
+    fn empty_or_seal(&mut self, domain: usize, victim: u32, most: u32, issue: Issue) -> FtlResult<Token> {
         let moved = self.empty(domain, victim, most, issue);
         if moved.is_err() {
             self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
@@ -90,13 +78,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Foreground GC: collects until the domain has its high watermark of erased space again. Fails when
     /// nothing can be gained and the next program would eat into the block that GC itself needs.
     #[inline(never)]
-    pub(super) fn reclaim(
-        &mut self,
-        domain: usize,
-        log: usize,
-        needed: u64,
-        at: SimTime,
-    ) -> Result<(), FtlError> {
+    pub(super) fn reclaim(&mut self, domain: usize, log: usize, needed: u64, at: SimTime) -> FtlResult<()> {
         let mut without_gain = 0u64;
         self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
         while self.domains[domain].counts.free_pages < self.domains[domain].marks.high_pages {
@@ -126,7 +108,7 @@ impl<D: FlashDevice> PageMap<D> {
         domain: usize,
         log: usize,
         at: SimTime,
-    ) -> Result<(), FtlError> {
+    ) -> FtlResult<()> {
         let FtlError::DeviceFull { reason, needed_pages, .. } = error else { return Err(error) };
         if self.domains[domain].pieces.is_none() {
             return Err(self.full(reason, needed_pages));
@@ -171,7 +153,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Background GC in the host's idle time: victims with a gain only, each started where the previous one
     /// ended. With a scheduler that does not know ends at submission, one victim for each domain and
     /// call.
-    pub(super) fn collect_in_background(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
+    pub(super) fn collect_in_background(&mut self, at: SimTime, until: SimTime) -> FtlResult<()> {
         for domain in 0..self.domains.len() {
             self.finish_in_hand(domain, at)?;
             let mut now = at.max(self.device.idle_from());
@@ -192,14 +174,14 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Empties a sealed block and erases it. Gives the completion of the erase.
-    fn collect(&mut self, domain: usize, victim: u32, issue: Issue) -> Result<Token, FtlError> {
+    fn collect(&mut self, domain: usize, victim: u32, issue: Issue) -> FtlResult<Token> {
         self.domains[domain].unseal(victim, &mut self.blocks.infos);
         let moved = self.empty_or_seal(domain, victim, u32::MAX, issue)?;
         self.erase(domain, victim, issue.after(moved))
     }
 
     /// Erases an emptied block, or gives it up. Gives the completion.
-    fn erase(&mut self, domain: usize, victim: u32, issue: Issue) -> Result<Token, FtlError> {
+    fn erase(&mut self, domain: usize, victim: u32, issue: Issue) -> FtlResult<Token> {
         let info = self.blocks.infos[victim as usize];
         assert_eq!((info.valid, info.state), (0, BlockState::Victim), "block {victim}, to be erased");
         self.stats.gc_runs += u64::from(issue.cause == Cause::Gc);
@@ -225,7 +207,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Moves up to `most` valid pages of a block. Gives the completion of all the programs.
-    fn empty(&mut self, domain: usize, block: u32, most: u32, issue: Issue) -> Result<Token, FtlError> {
+    fn empty(&mut self, domain: usize, block: u32, most: u32, issue: Issue) -> FtlResult<Token> {
         let log = self.domains[domain].target(block, issue.cause == Cause::Wear);
         let mut buffer = std::mem::take(&mut self.buffer);
         let is_chosen =
@@ -244,7 +226,7 @@ impl<D: FlashDevice> PageMap<D> {
         log: usize,
         buffer: &mut [u8],
         issue: Issue,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         assert!(self.moves.is_empty(), "{} moves are left of the last victim", self.moves.len());
         let mut done = Token::NONE;
         let mut last = Ppn::NONE;
@@ -297,7 +279,7 @@ impl<D: FlashDevice> PageMap<D> {
         log: usize,
         buffer: &mut [u8],
         issue: Issue,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let page_bytes = self.page_bytes;
         let stores_data = !buffer.is_empty();
         let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), issue)?;
@@ -322,7 +304,7 @@ impl<D: FlashDevice> PageMap<D> {
         log: usize,
         buffer: &mut [u8],
         issue: Issue,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         for _ in 1..READS {
             match self.copy_page(domain, page, log, buffer, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {}
@@ -353,7 +335,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Moves cold data off a little-worn block if the wear policy asks for it.
-    fn level_wear(&mut self, domain: usize, at: SimTime) -> Result<(), FtlError> {
+    fn level_wear(&mut self, domain: usize, at: SimTime) -> FtlResult<()> {
         if !self.rules.levels_wear {
             return Ok(());
         }
@@ -403,7 +385,7 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Empties blocks that failed a program, and refuses the write when too few blocks are left.
     #[cold]
-    pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> Result<(), FtlError> {
+    pub(super) fn attend(&mut self, needed: u64, at: SimTime) -> FtlResult<()> {
         self.refuse_if_stopped()?;
         while let Some((domain, block)) = self.trouble.failed.pop() {
             let moved = if self.has_room_for(domain, block) {
@@ -443,7 +425,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     #[inline]
-    pub(super) fn refuse_if_stopped(&self) -> Result<(), FtlError> {
+    pub(super) fn refuse_if_stopped(&self) -> FtlResult<()> {
         self.trouble.stopped.map_or(Ok(()), |reason| Err(FtlError::ReadOnly { reason }))
     }
 

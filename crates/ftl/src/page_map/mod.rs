@@ -46,7 +46,7 @@ use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, FlashState, Ftl,
-    FtlError, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
+    FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -171,7 +171,7 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(this)
     }
 
-    fn check_range(&self, extent: Extent) -> Result<(), FtlError> {
+    fn check_range(&self, extent: Extent) -> FtlResult<()> {
         if extent.end() > self.capacity_bytes {
             return Err(FtlError::OutOfRange { extent, capacity_bytes: self.capacity_bytes });
         }
@@ -194,7 +194,7 @@ impl<D: FlashDevice> PageMap<D> {
         log: usize,
         needed: u64,
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let domain = self.placement.domain(span.lpn);
         if self.domains[domain].counts.free_pages < self.domains[domain].marks.trigger_pages {
             self.make_room(domain, log, needed, at)?;
@@ -258,7 +258,7 @@ impl<D: FlashDevice> PageMap<D> {
         transfer: u32,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<(Ppn, Token), FtlError> {
+    ) -> FtlResult<(Ppn, Token)> {
         let lost = copy_of.map_or(0, |oob| oob.stream & LOST);
         loop {
             let this = &mut self.domains[domain];
@@ -308,13 +308,13 @@ impl<D: FlashDevice> PageMap<D> {
         lpn: Lpn,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<(Ppn, Token), FtlError> {
+    ) -> FtlResult<(Ppn, Token)> {
         let written = self.append(domain, log, lpn, None, self.page_bytes, data, issue);
         written.map_err(|error| self.without_room(error))
     }
 
     /// Unmaps pages. Unmapped stretches are skipped a chunk at a time.
-    fn unmap(&mut self, first: u32, count: u32, at: SimTime) -> Result<(), FtlError> {
+    fn unmap(&mut self, first: u32, count: u32, at: SimTime) -> FtlResult<()> {
         drop_pages(&mut self.device, Lpn(first), count, at).map_err(|error| self.refused(error))?;
         let end = first + count;
         let mut at = first;
@@ -341,7 +341,7 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 }
 
 impl<D: FlashDevice> Ftl for PageMap<D> {
-    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         self.read_spans(extent, data, at)
     }
@@ -354,13 +354,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     }
 
     #[inline]
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        hint: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
+    fn write(&mut self, extent: Extent, data: Option<&[u8]>, hint: Hint, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         let bytes = data.map_or(extent.len, |data| data.len() as u64);
         debug_assert_eq!(bytes, extent.len, "bytes that come with {extent:?}");
@@ -386,7 +380,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    fn trim(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         self.refuse_if_stopped()?;
         let (first, count) = extent.whole_pages(self.page_bytes);
@@ -396,7 +390,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         Ok(Token::NONE)
     }
 
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         self.refuse_if_stopped()?;
         let done = if self.buffer.is_empty() { Token::NONE } else { self.zero_ends(extent, at)? };
@@ -404,7 +398,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         Ok(done)
     }
 
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn flush(&mut self, at: SimTime) -> FtlResult<Token> {
         // Nothing is held back here: every acknowledged write has been programmed, and its OOB with it,
         // unless the device buffers it.
         self.device.barrier(Barrier::Durable, at).map_err(|error| self.refused(error))
@@ -414,7 +408,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         self.trouble.stopped
     }
 
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), FtlError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()> {
         if self.rules.background_gc && !self.rules.deferred {
             self.collect_in_background(at, until)
         } else {
@@ -509,7 +503,7 @@ impl<D: FlashDevice> Deferral for PageMap<D> {
         rooms.try_fold(first, |sum, room| room.map(|room| least(sum, room)))
     }
 
-    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> Result<(), FtlError> {
+    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> FtlResult<()> {
         self.rules.deferred = deferred;
         for domain in 0..self.domains.len() {
             self.domains[domain].defer(deferred);

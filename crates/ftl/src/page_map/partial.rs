@@ -4,7 +4,8 @@ use super::PageMap;
 use crate::parts::base::{LOST, ragged_ends};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
-    Cause, Extent, FlashDevice, FlashError, FtlError, Hint, Issue, Lpn, PageRead, Ppn, SimTime, Token,
+    Cause, Extent, FlashDevice, FlashError, FlashResult, FtlResult, Hint, Issue, Lpn, PageRead, Ppn, SimTime,
+    Token,
 };
 
 impl<D: FlashDevice> PageMap<D> {
@@ -14,7 +15,7 @@ impl<D: FlashDevice> PageMap<D> {
         extent: Extent,
         mut data: Option<&mut [u8]>,
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let issue = Issue::new(at, Cause::Host);
         let mut done = Token::NONE;
         // The last page: while one before it is read the next is on its way. 0 where no bytes are read.
@@ -63,7 +64,7 @@ impl<D: FlashDevice> PageMap<D> {
         log: usize,
         data: Option<&[u8]>,
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         assert!(span.start + span.len <= self.page_bytes, "{span:?} of a page of {}", self.page_bytes);
         let merge = |this: &mut Self| {
             let mut buffer = std::mem::take(&mut this.buffer);
@@ -86,7 +87,7 @@ impl<D: FlashDevice> PageMap<D> {
         data: Option<&[u8]>,
         buffer: &mut [u8],
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let sector_bytes = self.device.geometry().sector_bytes;
         let old = self.map.get(span.lpn);
         let held = self.sectors.get(span.lpn, old.is_some());
@@ -118,7 +119,7 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Writes zeroes over the partly covered ends of an extent where they hold data.
-    pub(super) fn zero_ends(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    pub(super) fn zero_ends(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         let mut done = Token::NONE;
         let page_bytes = self.page_bytes;
         for span in ragged_ends(extent, page_bytes).filter_map(|end| end.pages(page_bytes).next()) {
@@ -137,7 +138,7 @@ impl<D: FlashDevice> PageMap<D> {
 
 /// When a read is done; an error if the page only says that its data was lost.
 #[inline]
-const fn unless_lost(page: Ppn, read: PageRead) -> Result<Token, FlashError> {
+const fn unless_lost(page: Ppn, read: PageRead) -> FlashResult<Token> {
     if read.oob.stream & LOST == 0 { Ok(read.done) } else { Err(FlashError::Uncorrectable { page }) }
 }
 

@@ -1,7 +1,7 @@
 //! Streams: which log a hint names, and the pieces logs are given.
 
 use super::PageMap;
-use nandscape_core::{FlashDevice, FtlError, Hint, LogStatus, Logs, SimTime};
+use nandscape_core::{FlashDevice, FtlResult, Hint, LogStatus, Logs, SimTime};
 
 impl<D: FlashDevice> PageMap<D> {
     /// The log that a hint names; log 0 for hints above all logs. Without streams hints mean nothing.
@@ -49,7 +49,7 @@ impl<D: FlashDevice> Logs for PageMap<D> {
     }
 
     /// Closes the present piece of a log everywhere.
-    fn renew_log(&mut self, log: u16, _: SimTime) -> Result<u64, FtlError> {
+    fn renew_log(&mut self, log: u16, _: SimTime) -> FtlResult<u64> {
         if log >= self.logs() {
             return Ok(0);
         }

@@ -12,7 +12,9 @@ use crate::error::FtlBuildError;
 use crate::parts::base::Base;
 use crate::parts::superblocks::{NONE, Superblocks};
 use nandscape_core::journal::prefer;
-use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Ppn, SimTime};
+use nandscape_core::{
+    Cause, FlashDevice, FlashError, FlashResult, FtlError, FtlResult, Info, Issue, Lpn, Ppn, SimTime,
+};
 
 /// Where a logical superblock lies; `NONE` for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +90,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
         holders
     }
 
-    fn resolve(&mut self, logical: u32) -> Result<Place, FtlError> {
+    fn resolve(&mut self, logical: u32) -> FtlResult<Place> {
         let mut holders = self.holders(logical);
         if holders.is_empty() {
             return Ok(NOWHERE);
@@ -132,7 +134,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
     }
 
     /// Whether a superblock was written as a log, as any of its newest pages says.
-    fn is_log(&mut self, logical: u32, holder: u32) -> Result<bool, FtlError> {
+    fn is_log(&mut self, logical: u32, holder: u32) -> FtlResult<bool> {
         let index =
             self.newest[self.lpns(logical)].iter().find(|(s, _)| *s == holder).map(|(_, index)| *index);
         let page = self.pool.page(holder, index.expect("a holder holds a page"));
@@ -140,7 +142,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
     }
 
     /// One superblock in place, or one log, or both.
-    fn as_it_is(&mut self, logical: u32, holders: &[u32]) -> Result<Option<Place>, FtlError> {
+    fn as_it_is(&mut self, logical: u32, holders: &[u32]) -> FtlResult<Option<Place>> {
         let mut logs = Vec::new();
         let mut rest = Vec::new();
         for holder in holders {
@@ -163,7 +165,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
     }
 
     /// Holds to the other copies wherever all pages of a superblock have one; whether there was one.
-    fn throw_away(&mut self, logical: u32, holders: &[u32]) -> Result<bool, FtlError> {
+    fn throw_away(&mut self, logical: u32, holders: &[u32]) -> FtlResult<bool> {
         let range = self.lpns(logical);
         // For each holder, the page in it that is equal to the newest version of each page.
         let mut equal = vec![vec![NONE; range.len()]; holders.len()];
@@ -212,7 +214,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
         Ok(!gone.is_empty())
     }
 
-    fn hold_to(&mut self, lpn: usize, superblock: u32, page: u32) -> Result<(), FlashError> {
+    fn hold_to(&mut self, lpn: usize, superblock: u32, page: u32) -> FlashResult<()> {
         prefer(&mut self.base.device, Lpn(lpn as u32), self.pool.page(superblock, page))?;
         let (old, old_page) = std::mem::replace(&mut self.newest[lpn], (superblock, page));
         self.pool.set_live(superblock, page);
@@ -221,7 +223,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
     }
 
     /// Copies the newest pages to an erased superblock, in place.
-    fn put_together(&mut self, logical: u32, holders: &[u32]) -> Result<u32, FtlError> {
+    fn put_together(&mut self, logical: u32, holders: &[u32]) -> FtlResult<u32> {
         loop {
             let target = match self.pool.allocate_but(0, self.base, SimTime::ZERO) {
                 Err(FtlError::Flash(FlashError::ReadOnly { .. })) => None,
@@ -253,7 +255,7 @@ impl<D: FlashDevice> Adoption<'_, D> {
         }
     }
 
-    fn copy_to(&mut self, logical: u32, target: u32) -> Result<(), FtlError> {
+    fn copy_to(&mut self, logical: u32, target: u32) -> FtlResult<()> {
         for lpn in self.lpns(logical) {
             let (holder, page) = self.newest[lpn];
             if holder == NONE {

@@ -8,8 +8,8 @@ use crate::error::FtlBuildError;
 use crate::parts::order::Order;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlStats, Geometry, Info, Issue, Lpn,
-    Oob, Params, Ppn, SimTime, Token, addr::PageSpan, keys,
+    BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FlashResult, FtlError, FtlResult, FtlStats,
+    Geometry, Info, Issue, Lpn, Oob, Params, Ppn, SimTime, Token, addr::PageSpan, keys,
 };
 
 keys! {
@@ -80,7 +80,7 @@ pub(crate) fn ragged_ends(extent: Extent, page_bytes: u32) -> impl Iterator<Item
 }
 
 /// The OOB of a page alone; `None` where it is erased, cannot be read, or is in a bad block.
-pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> Result<Option<Oob>, FlashError> {
+pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> FlashResult<Option<Oob>> {
     match device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
         Ok(read) => Ok(Some(read.oob)),
         Err(FlashError::Uncorrectable { .. } | FlashError::Erased { .. } | FlashError::BadBlock { .. }) => {
@@ -91,7 +91,7 @@ pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> Result<Opti
 }
 
 /// The OOB of the first page of a block that can be read.
-pub(crate) fn first_oob<D: FlashDevice>(device: &mut D, block: BlockId) -> Result<Option<Oob>, FlashError> {
+pub(crate) fn first_oob<D: FlashDevice>(device: &mut D, block: BlockId) -> FlashResult<Option<Oob>> {
     for index in 0..device.write_pointer(block) {
         let page = device.geometry().page(block, index);
         if let Some(oob) = read_oob(device, page)? {
@@ -160,7 +160,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// Refuses a request past the logical capacity.
-    pub(crate) fn check(&self, extent: Extent) -> Result<(), FtlError> {
+    pub(crate) fn check(&self, extent: Extent) -> FtlResult<()> {
         let capacity_bytes = self.logical_pages * u64::from(self.geometry.page_bytes);
         if extent.end() > capacity_bytes {
             return Err(FtlError::OutOfRange { extent, capacity_bytes });
@@ -197,7 +197,7 @@ impl<D: FlashDevice> Base<D> {
         span: &PageSpan,
         data: Option<&mut [u8]>,
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let part =
             data.filter(|_| self.stores_data).map(|data| &mut data[span.at as usize..][..span.len as usize]);
         let Some(page) = page else {
@@ -229,7 +229,7 @@ impl<D: FlashDevice> Base<D> {
         span: &PageSpan,
         data: Option<&[u8]>,
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let issue = Issue::new(at, Cause::Host);
         if span.is_whole(self.geometry.page_bytes) {
             let payload =
@@ -267,7 +267,7 @@ impl<D: FlashDevice> Base<D> {
 
     /// Reads a live page into a slot in memory.
     #[inline(always)]
-    pub(crate) fn read_slot(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
+    pub(crate) fn read_slot(&mut self, slot: usize, page: Ppn, issue: Issue) -> FtlResult<Token> {
         assert!(slot < self.slot_oobs.len(), "{page:?} goes to slot {slot} of {}", self.slot_oobs.len());
         let range = self.slot_range(slot);
         let buffer = if self.stores_data { Some(&mut self.slots[range]) } else { None };
@@ -279,7 +279,7 @@ impl<D: FlashDevice> Base<D> {
     /// Reads a live page that is to be moved into a slot. Under copy-first one that cannot be read any more
     /// becomes a page that says so; else that is an error.
     #[inline(always)]
-    pub(crate) fn read_to_move(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
+    pub(crate) fn read_to_move(&mut self, slot: usize, page: Ppn, issue: Issue) -> FtlResult<Token> {
         match self.order {
             Order::CopyFirst => self.read_slot_or_mark(slot, page, issue),
             Order::EraseFirst => self.read_slot(slot, page, issue),
@@ -290,7 +290,7 @@ impl<D: FlashDevice> Base<D> {
     /// so. Its number is that of the data, like that of any copy, or if that cannot be read either the
     /// one of a host write.
     #[inline(never)]
-    fn read_slot_or_mark(&mut self, slot: usize, page: Ppn, issue: Issue) -> Result<Token, FtlError> {
+    fn read_slot_or_mark(&mut self, slot: usize, page: Ppn, issue: Issue) -> FtlResult<Token> {
         assert_eq!(self.order, Order::CopyFirst, "{page:?} may be marked as lost");
         for _ in 0..READS {
             match self.read_slot(slot, page, issue) {
@@ -306,7 +306,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// As [`read_oob`].
-    pub(crate) fn oob(&mut self, page: Ppn) -> Result<Option<Oob>, FlashError> {
+    pub(crate) fn oob(&mut self, page: Ppn) -> FlashResult<Option<Oob>> {
         read_oob(&mut self.device, page)
     }
 
@@ -324,7 +324,7 @@ impl<D: FlashDevice> Base<D> {
         span: &PageSpan,
         data: Option<&[u8]>,
         at: SimTime,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let page_bytes = self.geometry.page_bytes;
         assert!(span.start + span.len <= page_bytes, "{span:?} of a page of {page_bytes} bytes");
         let mut after = Token::NONE;
@@ -350,7 +350,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// Copies a live page, read as by [`Self::read_to_move`].
-    pub(crate) fn copy(&mut self, from: Ppn, to: Target, lpn: Lpn, issue: Issue) -> Result<Token, FtlError> {
+    pub(crate) fn copy(&mut self, from: Ppn, to: Target, lpn: Lpn, issue: Issue) -> FtlResult<Token> {
         let read = self.read_to_move(0, from, issue)?;
         let after = self.both(read, to.after);
         self.program_slot(0, Target { after, ..to }, lpn, issue)
@@ -364,7 +364,7 @@ impl<D: FlashDevice> Base<D> {
         target: Target,
         lpn: Lpn,
         issue: Issue,
-    ) -> Result<Token, FtlError> {
+    ) -> FtlResult<Token> {
         let source = self.slot_oobs[slot];
         let is_its_own = source.lpn == lpn || source.lpn == Lpn::NONE;
         debug_assert!(is_its_own, "{lpn:?} is programmed from slot {slot} with {source:?}");
@@ -384,7 +384,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// Erases a block. `Ok(None)`: it refused for good (worn out or failed) and keeps what it held.
-    pub(crate) fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Option<Token>, FtlError> {
+    pub(crate) fn erase(&mut self, block: BlockId, issue: Issue) -> FtlResult<Option<Token>> {
         debug_assert!(!self.device.is_bad(block), "{block:?}, which is bad, is to be erased");
         match self.device.erase(block, issue) {
             Ok(done) => Ok(Some(done)),
@@ -452,7 +452,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// Refuses what changes anything once too much has failed.
-    pub(crate) fn check_writable(&self) -> Result<(), FtlError> {
+    pub(crate) fn check_writable(&self) -> FtlResult<()> {
         match self.read_only {
             None => Ok(()),
             Some(reason) => Err(FtlError::ReadOnly { reason }),
@@ -468,7 +468,7 @@ impl<D: FlashDevice> Base<D> {
 
     /// Remembers a device that has turned read-only.
     #[inline]
-    pub(crate) fn note<T>(&mut self, result: Result<T, FtlError>) -> Result<T, FtlError> {
+    pub(crate) fn note<T>(&mut self, result: FtlResult<T>) -> FtlResult<T> {
         result.map_err(|error| match error {
             FtlError::Flash(FlashError::ReadOnly { reason }) => self.turn_read_only(reason),
             error => error,
@@ -476,7 +476,7 @@ impl<D: FlashDevice> Base<D> {
     }
 
     /// Tells the device that these pages hold nothing any more, in runs.
-    pub(crate) fn drop_runs(&mut self, dropped: &[Lpn], at: SimTime) -> Result<(), FtlError> {
+    pub(crate) fn drop_runs(&mut self, dropped: &[Lpn], at: SimTime) -> FtlResult<()> {
         for run in dropped.chunk_by(|a, b| a.0 + 1 == b.0) {
             drop_pages(&mut self.device, run[0], run.len() as u32, at)?;
         }

@@ -2,7 +2,7 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Barrier, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlError, FtlStats, Hint, Logs, Lpn,
+    Barrier, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlResult, FtlStats, Hint, Logs, Lpn,
     Mapping, Ppn, SimTime, Token,
 };
 
@@ -19,13 +19,13 @@ pub(crate) trait Strategy {
 
     /// Writes an extent inside the capacity, page by page. A request that meets a full device may have
     /// written the pages before the one that found no room.
-    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> Result<Token, FtlError>;
+    fn write_pages(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> FtlResult<Token>;
 
     /// Unmaps a logical page, if it is mapped.
     fn unmap(&mut self, lpn: Lpn);
 
     /// Makes everything written so far durable.
-    fn make_durable(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn make_durable(&mut self, at: SimTime) -> FtlResult<Token> {
         Ok(self.base_mut().device.barrier(Barrier::Durable, at)?)
     }
 
@@ -40,7 +40,7 @@ pub(crate) trait Strategy {
 pub(crate) struct Layer<S>(pub(crate) S);
 
 impl<S: Strategy> Ftl for Layer<S> {
-    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         self.0.base().check(extent)?;
         let mut done = Token::NONE;
         for span in self.0.base().spans(extent) {
@@ -52,20 +52,14 @@ impl<S: Strategy> Ftl for Layer<S> {
         Ok(done)
     }
 
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        _hint: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
+    fn write(&mut self, extent: Extent, data: Option<&[u8]>, _hint: Hint, at: SimTime) -> FtlResult<Token> {
         self.0.base().check(extent)?;
         self.0.base().check_writable()?;
         let written = self.0.write_pages(extent, data, at);
         self.0.base_mut().note(written)
     }
 
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    fn trim(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         let base = self.0.base();
         base.check(extent)?;
         base.check_writable()?;
@@ -79,7 +73,7 @@ impl<S: Strategy> Ftl for Layer<S> {
         Ok(Token::NONE)
     }
 
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         self.0.base().check(extent)?;
         self.0.base().check_writable()?;
         let mut done = Token::NONE;
@@ -93,7 +87,7 @@ impl<S: Strategy> Ftl for Layer<S> {
         Ok(done)
     }
 
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn flush(&mut self, at: SimTime) -> FtlResult<Token> {
         let flushed = self.0.make_durable(at);
         self.0.base_mut().note(flushed)
     }
@@ -102,7 +96,7 @@ impl<S: Strategy> Ftl for Layer<S> {
         self.0.base().read_only
     }
 
-    fn idle(&mut self, _at: SimTime, _until: SimTime) -> Result<(), FtlError> {
+    fn idle(&mut self, _at: SimTime, _until: SimTime) -> FtlResult<()> {
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::parts::candidates::Candidates;
 use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FtlError, Info, Issue, Lpn, Params, Ppn, SimTime,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, FtlResult, Info, Issue, Lpn, Params, Ppn, SimTime,
     SuperblockLayout, Token, keys,
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -275,7 +275,7 @@ impl Superblocks {
         &mut self,
         base: &mut Base<D>,
         at: SimTime,
-    ) -> Result<(Option<u32>, Token), FtlError> {
+    ) -> FtlResult<(Option<u32>, Token)> {
         let keep = u32::from(base.order == Order::CopyFirst);
         self.allocate_but(keep, base, at)
     }
@@ -286,7 +286,7 @@ impl Superblocks {
         keep: u32,
         base: &mut Base<D>,
         at: SimTime,
-    ) -> Result<(Option<u32>, Token), FtlError> {
+    ) -> FtlResult<(Option<u32>, Token)> {
         let mut done = Token::NONE;
         loop {
             if self.empties > keep
@@ -307,12 +307,7 @@ impl Superblocks {
     }
 
     /// Erases a superblock without live pages. One whose erase fails for good is retired.
-    fn collect<D: FlashDevice>(
-        &mut self,
-        base: &mut Base<D>,
-        victim: u32,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
+    fn collect<D: FlashDevice>(&mut self, base: &mut Base<D>, victim: u32, at: SimTime) -> FtlResult<Token> {
         let live = self.live_pages(victim);
         assert_eq!(live, 0, "live pages of superblock {victim}, which is to be erased");
         let mut done = Token::NONE;
@@ -366,7 +361,7 @@ impl Superblocks {
     }
 
     /// A new superblock that could not be filled holds nothing that is mapped.
-    pub(crate) fn keep_or_drop(&mut self, target: u32, written: &Result<Token, FtlError>) {
+    pub(crate) fn keep_or_drop(&mut self, target: u32, written: &FtlResult<Token>) {
         match written {
             Ok(_) => {}
             Err(FtlError::Flash(FlashError::ProgramFailed { .. })) => self.abandon(target),

@@ -11,8 +11,8 @@ use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, TORN};
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{
-    BlockId, BlockState, Capabilities, Divider, FlashError, Geometry, Lpn, MediumHealth, MediumTally, Oob,
-    OpCounts, Ppn,
+    BlockId, BlockState, Capabilities, Divider, FlashError, FlashResult, Geometry, Lpn, MediumHealth,
+    MediumTally, Oob, OpCounts, Ppn,
 };
 use nandscape_media::{Breakable, Medium, MediumState};
 use std::collections::VecDeque;
@@ -133,7 +133,7 @@ impl<S: Store> Flash<S> {
 
     /// The block of a page, which is good, and the page's number in it.
     #[inline]
-    fn locate(&self, page: Ppn) -> Result<(BlockId, u32), FlashError> {
+    fn locate(&self, page: Ppn) -> FlashResult<(BlockId, u32)> {
         let (block, index) = self.pages_per_block.split(page.0);
         let block = BlockId(block);
         match self.blocks.get(block.index()) {
@@ -184,7 +184,7 @@ impl<S: Store> MediumState for Flash<S> {
         self.header.capabilities
     }
 
-    fn sync(&mut self) -> Result<(), FlashError> {
+    fn sync(&mut self) -> FlashResult<()> {
         self.sync_all()
     }
 
@@ -202,15 +202,15 @@ impl<S: Store> MediumState for Flash<S> {
 }
 
 impl<S: Store> Medium for Flash<S> {
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<Oob> {
         self.read_any(page, 0, data)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<Oob> {
         self.read_any(page, start, Some(data))
     }
 
-    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
+    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> FlashResult<()> {
         assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
         let place = self.begin_program(page)?;
         let kind = match data {
@@ -231,7 +231,7 @@ impl<S: Store> Medium for Flash<S> {
         Ok(())
     }
 
-    fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+    fn erase(&mut self, block: BlockId) -> FlashResult<()> {
         self.check_writable()?;
         let limit = self.blocks.len() as u64;
         let outside = FlashError::OutOfRange { address: u64::from(block.0), limit };
@@ -277,7 +277,7 @@ impl<S: Store> Medium for Flash<S> {
 }
 
 impl<S: Store> Breakable for Flash<S> {
-    fn tear_program(&mut self, page: Ppn) -> Result<(), FlashError> {
+    fn tear_program(&mut self, page: Ppn) -> FlashResult<()> {
         let place = self.begin_program(page)?;
         self.put_record(page, place, TORN, Kind::Torn);
         self.totals.programs += 1;

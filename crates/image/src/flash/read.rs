@@ -4,7 +4,7 @@ use super::Flash;
 use super::copies::Found;
 use crate::record::{Entry, Kind, Record};
 use crate::store::Store;
-use nandscape_core::{FlashError, Oob, Ppn};
+use nandscape_core::{FlashError, FlashResult, Oob, Ppn};
 use nandscape_media::checksum::sum;
 
 /// Pages that are remembered after a refused read.
@@ -12,12 +12,7 @@ const MOST_REFUSED: usize = 1024;
 
 impl<S: Store> Flash<S> {
     /// The OOB of a page and bytes of it.
-    pub(super) fn read_any(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: Option<&mut [u8]>,
-    ) -> Result<Oob, FlashError> {
+    pub(super) fn read_any(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> FlashResult<Oob> {
         let (block, index) = self.locate(page)?;
         let state = self.blocks[block.index()];
         if index >= state.write_pointer {

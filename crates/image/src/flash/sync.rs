@@ -2,12 +2,12 @@
 
 use super::{CAME_BACK, FAILED, Flash, LOST, UNPROVEN};
 use crate::store::Store;
-use nandscape_core::FlashError;
+use nandscape_core::{FlashError, FlashResult};
 use std::io::Error;
 
 impl<S: Store> Flash<S> {
     /// Makes everything safe, then the erases that waited for it.
-    pub(crate) fn sync_all(&mut self) -> Result<(), FlashError> {
+    pub(crate) fn sync_all(&mut self) -> FlashResult<()> {
         self.failed.map_or(Ok(()), |reason| Err(FlashError::ReadOnly { reason }))?;
         if !self.is_dirty {
             return Ok(());
@@ -33,13 +33,13 @@ impl<S: Store> Flash<S> {
     /// Whether programs and erases are taken. A refused read does not mean that the bytes are gone: a layer
     /// above may give them up only if the file works, as a sync of something new shows, yet refuses them.
     #[inline]
-    pub(super) fn check_writable(&mut self) -> Result<(), FlashError> {
+    pub(super) fn check_writable(&mut self) -> FlashResult<()> {
         self.failed.map_or(Ok(()), |reason| Err(FlashError::ReadOnly { reason }))?;
         if self.refused.is_empty() { Ok(()) } else { self.check_refused() }
     }
 
     #[cold]
-    fn check_refused(&mut self) -> Result<(), FlashError> {
+    fn check_refused(&mut self) -> FlashResult<()> {
         let refused = std::mem::take(&mut self.refused);
         self.put_state();
         self.sync_all()?;
@@ -54,7 +54,7 @@ impl<S: Store> Flash<S> {
 
     /// Looks for the bytes of unproven pages, and rewrites those that are there, for the next sync to cover.
     #[cold]
-    pub(super) fn prove(&mut self) -> Result<(), FlashError> {
+    pub(super) fn prove(&mut self) -> FlashResult<()> {
         let mut bytes = vec![0; self.layout.geometry.page_bytes as usize];
         let mut unproven = std::mem::take(&mut self.unproven);
         unproven.retain(|page| {
@@ -89,7 +89,7 @@ impl<S: Store> Flash<S> {
         synced.inspect_err(|_| self.distrust_cache())
     }
 
-    pub(super) fn sync_store(&mut self) -> Result<(), FlashError> {
+    pub(super) fn sync_store(&mut self) -> FlashResult<()> {
         self.check_tables()?;
         self.store.sync().map_err(|_| {
             self.distrust_cache();
@@ -107,7 +107,7 @@ impl<S: Store> Flash<S> {
 
     /// Fails the image if a part of its tables was lost: the next start does not find what was written there.
     #[inline]
-    pub(super) fn check_tables(&mut self) -> Result<(), FlashError> {
+    pub(super) fn check_tables(&mut self) -> FlashResult<()> {
         if !self.store.is_lost() {
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Everything safe, and marked so.
-    pub(crate) fn close(&mut self) -> Result<(), FlashError> {
+    pub(crate) fn close(&mut self) -> FlashResult<()> {
         self.sync_all()?;
         if !self.unproven.is_empty() {
             self.prove()?;

@@ -3,13 +3,13 @@
 use super::{FAILED, FULL, Flash};
 use crate::record::{BlockWord, Entry, Kind, Record};
 use crate::store::Store;
-use nandscape_core::{BlockId, FlashError, Oob, Ppn};
+use nandscape_core::{BlockId, FlashError, FlashResult, Oob, Ppn};
 use nandscape_media::checksum::sum;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 impl<S: Store> Flash<S> {
     /// Checks the rules, and makes the block ready for its first page.
-    pub(super) fn begin_program(&mut self, page: Ppn) -> Result<(BlockId, u32), FlashError> {
+    pub(super) fn begin_program(&mut self, page: Ppn) -> FlashResult<(BlockId, u32)> {
         let (block, index) = self.locate(page)?;
         self.check_writable()?;
         let state = self.blocks[block.index()];
@@ -34,7 +34,7 @@ impl<S: Store> Flash<S> {
     }
 
     /// Clears the records of an erased block. Its old content is lost, so the erase is settled first.
-    pub(super) fn open_block(&mut self, block: BlockId) -> Result<(), FlashError> {
+    pub(super) fn open_block(&mut self, block: BlockId) -> FlashResult<()> {
         if self.blocks[block.index()].is_unsettled {
             self.sync_all()?;
         }
@@ -105,7 +105,7 @@ impl<S: Store> Flash<S> {
         }
     }
 
-    pub(super) fn write_bytes(&mut self, page: Ppn, data: &[u8]) -> Result<(), FlashError> {
+    pub(super) fn write_bytes(&mut self, page: Ppn, data: &[u8]) -> FlashResult<()> {
         let units = data.chunks_exact(self.layout.units.bytes as usize);
         for (sum_of_unit, unit) in self.sums.iter_mut().zip(units) {
             *sum_of_unit = sum(unit);

@@ -24,7 +24,8 @@ pub use script::{FaultScriptError, parse_script};
 use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_core::{
-    BlockId, BlockState, Capabilities, FlashError, InjectedFault, MediumTally, Oob, OpCounts, Ppn,
+    BlockId, BlockState, Capabilities, FlashError, FlashResult, InjectedFault, MediumTally, Oob, OpCounts,
+    Ppn,
 };
 
 /// A medium with faults.
@@ -165,12 +166,12 @@ impl<M: Breakable> Faults<M> {
         }
     }
 
-    fn is_powered(&self) -> Result<(), FlashError> {
+    fn is_powered(&self) -> FlashResult<()> {
         self.off.map_or(Ok(()), |operation| Err(InjectedFault::PowerLost { operation }.into()))
     }
 
     /// Begins a program or erase; `tear` does half of it.
-    fn begin(&mut self, tear: impl FnOnce(&mut M)) -> Result<(), FlashError> {
+    fn begin(&mut self, tear: impl FnOnce(&mut M)) -> FlashResult<()> {
         self.is_powered()?;
         self.follow_script();
         let number = self.next;
@@ -197,7 +198,7 @@ impl<M: Breakable> Faults<M> {
     }
 
     /// Whether the data of a page can be had.
-    fn check_read(&mut self, page: Ppn, wants_data: bool) -> Result<(), FlashError> {
+    fn check_read(&mut self, page: Ppn, wants_data: bool) -> FlashResult<()> {
         self.is_powered()?;
         self.follow_script();
         if page.0 >= self.medium.geometry().pages() {
@@ -222,7 +223,7 @@ impl<M: Breakable> MediumState for Faults<M> {
         self.medium.capabilities()
     }
 
-    fn sync(&mut self) -> Result<(), FlashError> {
+    fn sync(&mut self) -> FlashResult<()> {
         self.is_powered()?;
         self.medium.sync()
     }
@@ -244,14 +245,14 @@ impl<M: Breakable> MediumState for Faults<M> {
 }
 
 impl<M: Breakable> Medium for Faults<M> {
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> Result<Oob, FlashError> {
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<Oob> {
         // Where no bytes are kept, a read without a buffer is one of the data all the same.
         let wants_data = data.is_some() || !self.medium.capabilities().stores_data;
         self.check_read(page, wants_data)?;
         self.medium.read(page, data)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> Result<Oob, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<Oob> {
         self.check_read(page, true)?;
         self.medium.read_part(page, start, data)
     }
@@ -260,7 +261,7 @@ impl<M: Breakable> Medium for Faults<M> {
         self.medium.prepare_read(page);
     }
 
-    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> Result<(), FlashError> {
+    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> FlashResult<()> {
         let block = self.medium.geometry().block_of(page);
         if block.0 >= self.medium.geometry().blocks() || self.medium.is_bad(block) {
             return self.medium.program(page, oob, data);
@@ -292,7 +293,7 @@ impl<M: Breakable> Medium for Faults<M> {
         Ok(())
     }
 
-    fn erase(&mut self, block: BlockId) -> Result<(), FlashError> {
+    fn erase(&mut self, block: BlockId) -> FlashResult<()> {
         if block.0 >= self.medium.geometry().blocks() || self.medium.is_bad(block) {
             return self.medium.erase(block);
         }

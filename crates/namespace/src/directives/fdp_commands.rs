@@ -6,7 +6,7 @@ use super::fdp::{
 };
 use super::state::{Directives, Logs};
 use super::wire::transfer;
-use nandscape_core::{NvmeStatus, SimTime};
+use nandscape_core::{NvmeResult, NvmeStatus, SimTime};
 
 /// An I/O Management Receive (opcode 12h) or I/O Management Send (opcode 1Dh) command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl IoManagement {
 }
 
 impl Directives {
-    fn group(&self, endgid: u16) -> Result<(u16, &Fdp), NvmeStatus> {
+    fn group(&self, endgid: u16) -> NvmeResult<(u16, &Fdp)> {
         let group = endgid.checked_sub(1).ok_or(NvmeStatus::InvalidField)?;
         Ok((group, self.fdp(group).ok_or(NvmeStatus::InvalidField)?))
     }
@@ -68,12 +68,12 @@ impl Directives {
     }
 
     /// Get Features 1Dh of an endurance group (CDW11 bits 15:0): dword 0 of the completion.
-    pub fn fdp_feature(&self, cdw11: u32) -> Result<u32, NvmeStatus> {
+    pub fn fdp_feature(&self, cdw11: u32) -> NvmeResult<u32> {
         Ok(self.group(cdw11 as u16)?.1.feature())
     }
 
     /// Set Features 1Dh. Refused while the group holds a namespace, so also while streams are enabled in it.
-    pub fn set_fdp_feature(&mut self, cdw11: u32, cdw12: u32, logs: &dyn Logs) -> Result<(), NvmeStatus> {
+    pub fn set_fdp_feature(&mut self, cdw11: u32, cdw12: u32, logs: &dyn Logs) -> NvmeResult<()> {
         let (group, _) = self.group(cdw11 as u16)?;
         if self.in_group(group).next().is_some() {
             return Err(NvmeStatus::CommandSequence);
@@ -82,7 +82,7 @@ impl Directives {
         self.group_mut(group).set_feature(cdw12, media)
     }
 
-    fn placement(&self, nsid: u32) -> Result<(u16, &Fdp, &PlacementHandles), NvmeStatus> {
+    fn placement(&self, nsid: u32) -> NvmeResult<(u16, &Fdp, &PlacementHandles)> {
         let namespace = self.index(nsid)?;
         let active = self.active(namespace);
         let fdp = self.groups[usize::from(active.group)].as_ref().ok_or(NvmeStatus::FdpDisabled)?;
@@ -91,7 +91,7 @@ impl Directives {
 
     /// Get Features 1Eh: event types of a placement handle (CDW11 bits 15:0), two bytes each, at most CDW11
     /// bits 23:16. Gives the bytes; half their number is dword 0 of the completion.
-    pub fn fdp_events_feature(&self, nsid: u32, cdw11: u32) -> Result<Vec<u8>, NvmeStatus> {
+    pub fn fdp_events_feature(&self, nsid: u32, cdw11: u32) -> NvmeResult<Vec<u8>> {
         let (_, fdp, handles) = self.placement(nsid)?;
         let mut bytes = fdp.encode_event_types(handles, cdw11 as u16)?;
         bytes.truncate(2 * (cdw11 >> 16 & 0xff) as usize);
@@ -105,7 +105,7 @@ impl Directives {
         cdw11: u32,
         cdw12: u32,
         data: &[u8],
-    ) -> Result<(), NvmeStatus> {
+    ) -> NvmeResult<()> {
         let (group, _, handles) = self.placement(nsid)?;
         let types = data.get(..(cdw11 >> 16 & 0xff) as usize).ok_or(NvmeStatus::InvalidField)?;
         let handles = handles.clone();
@@ -114,13 +114,7 @@ impl Directives {
 
     /// Get Log Page of an endurance group: the whole page, of which the host takes the part it asked for.
     /// `of_host` is bit 0 of the log specific parameter and chooses the events of page 23h.
-    pub fn fdp_log_page(
-        &self,
-        page: u8,
-        endgid: u16,
-        of_host: bool,
-        logs: &dyn Logs,
-    ) -> Result<Vec<u8>, NvmeStatus> {
+    pub fn fdp_log_page(&self, page: u8, endgid: u16, of_host: bool, logs: &dyn Logs) -> NvmeResult<Vec<u8>> {
         let (group, fdp) = self.group(endgid)?;
         match page {
             LOG_CONFIGURATIONS => Ok(encode_configurations(&fdp.configurations)),
@@ -132,7 +126,7 @@ impl Directives {
     }
 
     /// Statistics of an endurance group (its index, from 0) where flexible data placement is enabled.
-    pub fn fdp_statistics(&self, group: u16, logs: &dyn Logs) -> Result<Statistics, NvmeStatus> {
+    pub fn fdp_statistics(&self, group: u16, logs: &dyn Logs) -> NvmeResult<Statistics> {
         let fdp = self.fdp(group).ok_or(NvmeStatus::InvalidField)?;
         fdp.enabled()?;
         Ok(fdp.statistics(self.group_media(group, logs)))
@@ -144,7 +138,7 @@ impl Directives {
         command: &IoManagement,
         buffer: &mut [u8],
         logs: &dyn Logs,
-    ) -> Result<usize, NvmeStatus> {
+    ) -> NvmeResult<usize> {
         match command.operation {
             0 => Ok(0),
             1 => {
@@ -165,7 +159,7 @@ impl Directives {
         data: &[u8],
         logs: &mut dyn Logs,
         at: SimTime,
-    ) -> Result<(), NvmeStatus> {
+    ) -> NvmeResult<()> {
         match command.operation {
             0 => Ok(()),
             1 => {

@@ -6,7 +6,7 @@
 
 use super::state::{ControllerId, Directives};
 use super::wire::{DirectiveCommand, STREAMS, WriteDirective, transfer};
-use nandscape_core::NvmeStatus;
+use nandscape_core::{NvmeResult, NvmeStatus};
 
 /// Operation code of the service actions below.
 pub const SERVICE_ACTION_IN_16: u8 = 0x9e;
@@ -67,7 +67,7 @@ impl ScsiStreams {
         controller: ControllerId,
         nsid: u32,
         streams: u16,
-    ) -> Result<Self, NvmeStatus> {
+    ) -> NvmeResult<Self> {
         directives.send(controller, &DirectiveCommand::enable(nsid, STREAMS, true))?;
         let granted =
             directives.receive(controller, &DirectiveCommand::allocate(nsid, streams), &mut [])?.dw0 as u16;

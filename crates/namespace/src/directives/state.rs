@@ -6,7 +6,7 @@ use super::streams::{Route, Streams, StreamsConfig, encode_status};
 use super::wire::{
     BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, STREAMS, WriteDirective, transfer,
 };
-use nandscape_core::{LogStatus, NamespaceError, NvmeReply, NvmeStatus, SimTime};
+use nandscape_core::{LogStatus, NamespaceResult, NvmeReply, NvmeResult, NvmeStatus, SimTime};
 
 /// A Host Identifier; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub trait Logs {
     fn log_status(&self, set: u16, log: u16) -> LogStatus;
 
     /// The log begins a new piece with its next write; gives the bytes left unwritten.
-    fn renew_log(&mut self, set: u16, log: u16) -> Result<u64, NamespaceError>;
+    fn renew_log(&mut self, set: u16, log: u16) -> NamespaceResult<u64>;
 
     /// What the medium of a set has written and erased, since any moment.
     fn media(&self, set: u16) -> MediaBytes;
@@ -160,7 +160,7 @@ impl Directives {
     }
 
     /// Creates a namespace in a set; gives its id. Reclaim unit handles are for groups with data placement.
-    pub fn create_namespace(&mut self, set: u16, list: &[u16]) -> Result<u32, NvmeStatus> {
+    pub fn create_namespace(&mut self, set: u16, list: &[u16]) -> NvmeResult<u32> {
         let group = *self.sets.get(usize::from(set)).ok_or(NvmeStatus::InvalidField)?;
         let fdp = self.groups[usize::from(group)].as_ref();
         let handles = match fdp.and_then(|fdp| fdp.active().map(|active| (fdp, active))) {
@@ -194,7 +194,7 @@ impl Directives {
     }
 
     /// Index of a namespace id. An impossible id and one that is possible but not active differ in status.
-    pub(super) fn index(&self, nsid: u32) -> Result<u32, NvmeStatus> {
+    pub(super) fn index(&self, nsid: u32) -> NvmeResult<u32> {
         if nsid == 0 || nsid > self.namespaces_max {
             return Err(NvmeStatus::InvalidNamespace);
         }
@@ -209,7 +209,7 @@ impl Directives {
     }
 
     /// Deletes a namespace: its streams, resources and enable states go.
-    pub fn delete_namespace(&mut self, nsid: u32) -> Result<(), NvmeStatus> {
+    pub fn delete_namespace(&mut self, nsid: u32) -> NvmeResult<()> {
         let namespace = self.index(nsid)?;
         if let Some(streams) = &mut self.streams {
             streams.remove_namespace(namespace);
@@ -219,7 +219,7 @@ impl Directives {
     }
 
     /// Format NVM: every open id of the namespace is released. Directives stay enabled, and allocations stay.
-    pub fn format_namespace(&mut self, nsid: u32) -> Result<(), NvmeStatus> {
+    pub fn format_namespace(&mut self, nsid: u32) -> NvmeResult<()> {
         let namespace = self.index(nsid)?;
         if let Some(streams) = &mut self.streams {
             streams.release_ids(namespace);
@@ -228,7 +228,7 @@ impl Directives {
     }
 
     /// Write protection, which releases ids and resources and refuses new ones until it is taken away.
-    pub fn write_protect(&mut self, nsid: u32, protect: bool) -> Result<(), NvmeStatus> {
+    pub fn write_protect(&mut self, nsid: u32, protect: bool) -> NvmeResult<()> {
         let namespace = self.index(nsid)?;
         let active = self.namespaces[namespace as usize].as_mut().expect("an active namespace");
         active.is_write_protected = protect;
@@ -244,11 +244,7 @@ impl Directives {
     }
 
     /// Directive Send.
-    pub fn send(
-        &mut self,
-        controller: ControllerId,
-        command: &DirectiveCommand,
-    ) -> Result<NvmeReply, NvmeStatus> {
+    pub fn send(&mut self, controller: ControllerId, command: &DirectiveCommand) -> NvmeResult<NvmeReply> {
         if !self.has_directives() {
             return Err(NvmeStatus::InvalidOpcode);
         }
@@ -275,7 +271,7 @@ impl Directives {
         controller: ControllerId,
         command: &DirectiveCommand,
         buffer: &mut [u8],
-    ) -> Result<NvmeReply, NvmeStatus> {
+    ) -> NvmeResult<NvmeReply> {
         if !self.has_directives() {
             return Err(NvmeStatus::InvalidOpcode);
         }
@@ -306,7 +302,7 @@ impl Directives {
     }
 
     /// The namespace of a Streams operation, which must be enabled there.
-    fn streaming(&self, host: u16, nsid: u32) -> Result<u32, NvmeStatus> {
+    fn streaming(&self, host: u16, nsid: u32) -> NvmeResult<u32> {
         let streams = self.streams.as_ref().ok_or(NvmeStatus::InvalidField)?;
         if nsid == BROADCAST {
             return Err(NvmeStatus::InvalidField);
@@ -316,14 +312,14 @@ impl Directives {
     }
 
     /// The same for operations that the broadcast id addresses to the subsystem.
-    fn streaming_or_all(&self, host: u16, nsid: u32) -> Result<Option<(u32, u16)>, NvmeStatus> {
+    fn streaming_or_all(&self, host: u16, nsid: u32) -> NvmeResult<Option<(u32, u16)>> {
         if nsid == BROADCAST {
             return Ok(None);
         }
         Ok(Some((self.streaming(host, nsid)?, host)))
     }
 
-    fn identify(&self, host: u16, nsid: u32) -> Result<IdentifyParameters, NvmeStatus> {
+    fn identify(&self, host: u16, nsid: u32) -> NvmeResult<IdentifyParameters> {
         if nsid == BROADCAST {
             return Err(NvmeStatus::InvalidField);
         }
@@ -338,7 +334,7 @@ impl Directives {
     }
 
     /// Identify directive: enable or disable a directive type.
-    fn enable(&mut self, host: u16, command: &DirectiveCommand) -> Result<NvmeReply, NvmeStatus> {
+    fn enable(&mut self, host: u16, command: &DirectiveCommand) -> NvmeResult<NvmeReply> {
         let enable = command.cdw12 & 1 == 1;
         match (command.cdw12 >> 8) as u8 {
             STREAMS => self.enable_streams(host, command.nsid, enable)?,
@@ -358,7 +354,7 @@ impl Directives {
     }
 
     /// All namespaces change, or none.
-    fn enable_streams(&mut self, host: u16, nsid: u32, enable: bool) -> Result<(), NvmeStatus> {
+    fn enable_streams(&mut self, host: u16, nsid: u32, enable: bool) -> NvmeResult<()> {
         let namespaces: Vec<u32> = if nsid == BROADCAST {
             (0..self.namespaces.len() as u32).filter(|at| self.namespaces[*at as usize].is_some()).collect()
         } else {

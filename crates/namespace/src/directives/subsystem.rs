@@ -5,7 +5,7 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Answer, Clocked, Command, Control, Hint, Inspect, Layered, LogStatus, NamespaceError, Op,
+    Answer, Clocked, Command, Control, Hint, Inspect, Layered, LogStatus, NamespaceResult, Op,
     PlacementReport, PlacementReports, SimTime, Subsystem,
 };
 
@@ -49,7 +49,7 @@ fn media_of(inner: &dyn Subsystem, set: u16) -> MediaBytes {
     }
 }
 
-fn renew_log(inner: &mut dyn Subsystem, set: u16, log: u16, at: SimTime) -> Result<u64, NamespaceError> {
+fn renew_log(inner: &mut dyn Subsystem, set: u16, log: u16, at: SimTime) -> NamespaceResult<u64> {
     let logs = inner.control().nvme.and_then(|nvme| nvme.logs());
     logs.expect("directives stand in front of flash").renew_log(set, log, at)
 }
@@ -59,7 +59,7 @@ impl Logs for View<'_> {
         self.0.inspect().layer(set).log_status(log)
     }
 
-    fn renew_log(&mut self, _: u16, _: u16) -> Result<u64, NamespaceError> {
+    fn renew_log(&mut self, _: u16, _: u16) -> NamespaceResult<u64> {
         unreachable!("a view for reading is only lent as such")
     }
 
@@ -73,7 +73,7 @@ impl Logs for ViewAt<'_> {
         self.0.inspect().layer(set).log_status(log)
     }
 
-    fn renew_log(&mut self, set: u16, log: u16) -> Result<u64, NamespaceError> {
+    fn renew_log(&mut self, set: u16, log: u16) -> NamespaceResult<u64> {
         renew_log(self.0, set, log, self.1)
     }
 
@@ -151,7 +151,7 @@ impl Layered for DirectedSubsystem {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError> {
+    ) -> NamespaceResult<Answer> {
         let Command::Block(mut command) = command else {
             return self.inner.submit(namespace, command, payload, at);
         };

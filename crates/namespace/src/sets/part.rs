@@ -2,8 +2,8 @@
 
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, PageRead, Ppn, SimTime, Token,
-    UnitId,
+    FlashResult, FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, PageRead, Ppn,
+    SimTime, Token, UnitId,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -83,14 +83,14 @@ impl<D: FlashDevice + ?Sized> Part<D> {
     }
 
     #[inline]
-    fn page(&self, page: Ppn) -> Result<Ppn, FlashError> {
+    fn page(&self, page: Ppn) -> FlashResult<Ppn> {
         let shift = self.page_shifts.get(self.pages_per_unit.quotient(page.0) as usize);
         let place = shift.map(|shift| Ppn(page.0.wrapping_add(*shift)));
         place.ok_or_else(|| outside(page.0, self.geometry.pages()))
     }
 
     #[inline]
-    fn block(&self, block: BlockId) -> Result<BlockId, FlashError> {
+    fn block(&self, block: BlockId) -> FlashResult<BlockId> {
         let shift = self.block_shifts.get(self.blocks_per_unit.quotient(block.0) as usize);
         let place = shift.map(|shift| BlockId(block.0.wrapping_add(*shift)));
         place.ok_or_else(|| outside(block.0, self.geometry.blocks()))
@@ -167,7 +167,7 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
     }
 
     /// Waits for the whole device: a volatile buffer is one for all sets.
-    fn barrier(&mut self, reach: Barrier, at: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token> {
         self.device().barrier(reach, at)
     }
 
@@ -199,7 +199,7 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         transfer: u32,
         data: Option<&mut [u8]>,
         issue: Issue,
-    ) -> Result<PageRead, FlashError> {
+    ) -> FlashResult<PageRead> {
         let place = self.page(page)?;
         let read = self.device().read(place, transfer, data, self.issue(issue));
         let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
@@ -208,13 +208,7 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(read)
     }
 
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> FlashResult<PageRead> {
         let place = self.page(page)?;
         let read = self.device().read_part(place, start, data, self.issue(issue));
         let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
@@ -236,7 +230,7 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         transfer: u32,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<Token, FlashError> {
+    ) -> FlashResult<Token> {
         let place = self.page(page)?;
         let done = self.device().program(place, oob, transfer, data, self.issue(issue));
         let done = done.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
@@ -245,7 +239,7 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(done)
     }
 
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+    fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token> {
         let place = self.block(block)?;
         let done = self.device().erase(place, self.issue(issue));
         let done = done.map_err(|error| local(error, self.geometry.page(block, 0), block))?;
@@ -254,7 +248,7 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(done)
     }
 
-    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Result<Token, FlashError> {
+    fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> FlashResult<Token> {
         let place = self.page(page)?;
         let done = self.device().read_unmapped(place, transfer, self.issue(issue))?;
         self.causes.row(issue.cause).reads += 1;

@@ -7,7 +7,7 @@ use crate::sets::{
     Budget, EnduranceGroupLog, PlmConfig, PlmError, PlmLog, PredictableLatency, ReadRecovery, SetAttributes,
     Window, controller_attribute, encode_aggregate, encode_group_list, encode_set_list,
 };
-use nandscape_core::{BlockId, FtlError, SimTime, Subsystem};
+use nandscape_core::{BlockId, FtlError, FtlResult, SimTime, Subsystem};
 
 /// What a set cannot find out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,7 +262,7 @@ impl NvmSubsystem {
         set: u16,
         at: SimTime,
         act: impl FnOnce(&mut PredictableLatency) -> T,
-    ) -> Result<T, FtlError> {
+    ) -> FtlResult<T> {
         let index = usize::from(set);
         let plm = self.standard.plm[index].as_mut().expect("asked for where there is one");
         let before = plm.window();
@@ -296,7 +296,7 @@ impl NvmSubsystem {
         bytes: u64,
         pages: u64,
         at: SimTime,
-    ) -> Result<(), FtlError> {
+    ) -> FtlResult<()> {
         if self.standard.plm[set].is_none() {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use super::timeline::Timeline;
 use crate::replay::Progress;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Extent, Hint, NamespaceError, Op, Outstanding, SimTime, Subsystem, Token,
+    BlockCommand, Extent, Hint, NamespaceError, NamespaceResult, Op, Outstanding, SimTime, Subsystem, Token,
 };
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
@@ -380,12 +380,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: BlockCommand,
-        pending: Pending,
-    ) -> Result<(), NamespaceError> {
+    fn submit(&mut self, namespace: u32, command: BlockCommand, pending: Pending) -> NamespaceResult<()> {
         let token = self.subsystem.submit(namespace, command.into(), Payload::None, SimTime(self.now))?.done;
         let now = SimTime(self.now);
         if token == Token::NONE {

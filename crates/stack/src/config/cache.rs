@@ -4,7 +4,7 @@
 //! `[cache]` the flash of `[device]`, or what `cache.device` names instead, is the fast side of a cache, and
 //! the disk its slow side.
 
-use super::{ConfigError, StackConfig, Typed};
+use super::{ConfigError, Result, StackConfig, Typed};
 use crate::keys::{flat, shape, table_of, take_table};
 use nandscape_cache::Design;
 use nandscape_core::{Info, ParamError, Params, keys, units};
@@ -77,7 +77,7 @@ pub struct CacheConfig {
 
 impl CacheConfig {
     /// Checks the tables. `None` where neither says anything.
-    pub(crate) fn check(mut cache: toml::Table, mut disk: toml::Table) -> Result<Option<Self>, ConfigError> {
+    pub(crate) fn check(mut cache: toml::Table, mut disk: toml::Table) -> Result<Option<Self>> {
         if cache.is_empty() && disk.is_empty() {
             return Ok(None);
         }
@@ -123,7 +123,7 @@ impl CacheConfig {
         disk: &toml::Table,
         stack: &toml::Table,
         own: Params,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self> {
         let mut others = flat("disk.", disk)?;
         let of_disk = DISK.take(&mut others);
         let disk_own = Params::check(&DISK, "disk.", &of_disk)?;
@@ -154,7 +154,7 @@ impl CacheConfig {
     }
 
     /// Slots that volumes may hold at most, of a cache with so many, by number.
-    pub(crate) fn quotas(&self, design: &Design, slots: u32) -> Result<Vec<(u16, u32)>, ConfigError> {
+    pub(crate) fn quotas(&self, design: &Design, slots: u32) -> Result<Vec<(u16, u32)>> {
         let text = self.own.get(QUOTA).unwrap_or_default();
         let quota = |part: &str| {
             let number = |name: &str| name.strip_prefix("ns")?.parse::<u32>().ok();
@@ -256,12 +256,7 @@ fn with_own(error: ParamError, own: &Info) -> ParamError {
 }
 
 /// What a side is made of. `owner` is the table that names it, `prefix` the one that its parameters stand in.
-fn side(
-    name: &str,
-    owner: &str,
-    prefix: &str,
-    typed: &BTreeMap<String, String>,
-) -> Result<Side, ConfigError> {
+fn side(name: &str, owner: &str, prefix: &str, typed: &BTreeMap<String, String>) -> Result<Side> {
     if name != "flash" {
         return DiskSpec::new(name, prefix, typed).map(Side::Other).map_err(|error| match error {
             ParamError::UnknownName { name, known, .. } => {
@@ -282,7 +277,7 @@ fn side(
 }
 
 /// The configuration of a flash stack inside another.
-fn nested(table: &toml::Table) -> Result<StackConfig, ConfigError> {
+fn nested(table: &toml::Table) -> Result<StackConfig> {
     let mut typed = Typed::new();
     let text = toml::to_string(table).expect("a table that was read");
     let inside = |error: ConfigError| match error {

@@ -1,6 +1,6 @@
 //! `[device]`: its keys, and the flash that they describe.
 
-use crate::keys::ConfigError;
+use crate::keys::Result;
 use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, keys, units};
 use nandscape_media::{BadBlocks, NandOptions, Packing};
 
@@ -33,7 +33,7 @@ keys! { PARAMS:
 pub static DEVICE: Info =
     Info { name: "device", summary: "shape and rules of the flash", source: "nandscape", params: PARAMS };
 
-pub(super) fn geometry(device: &Params) -> Result<Geometry, ConfigError> {
+pub(super) fn geometry(device: &Params) -> Result<Geometry> {
     let blocks = device.get(BLOCKS_PER_PLANE);
     Ok(Geometry {
         channels: device.get(CHANNELS),
@@ -53,7 +53,7 @@ pub(super) fn packing(
     device: &Params,
     geometry: &Geometry,
     program_pages: u32,
-) -> Result<Option<(Packing, Geometry)>, ConfigError> {
+) -> Result<Option<(Packing, Geometry)>> {
     let share = device.get(COMPRESSION);
     if share >= 1.0 {
         return Ok(None);
@@ -79,7 +79,7 @@ fn scale(device: &Params) -> Result<u32, ParamError> {
     divisor.ok_or_else(|| device.error(SCALE, "1/N with N from 1, such as 1/16"))
 }
 
-pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions, ConfigError> {
+pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions> {
     let endurance = match device.get(ENDURANCE) {
         "endless" => None,
         text => Some(
@@ -102,7 +102,7 @@ pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOp
     })
 }
 
-fn bad_blocks(device: &Params) -> Result<BadBlocks, ConfigError> {
+fn bad_blocks(device: &Params) -> Result<BadBlocks> {
     let Some(text) = device.get(BAD_BLOCKS).filter(|t| !t.is_empty()) else {
         return Ok(BadBlocks::None);
     };

@@ -2,7 +2,7 @@
 
 use super::StackConfig;
 use crate::host::HOST;
-use crate::keys::{ConfigError, shape};
+use crate::keys::{ConfigError, Result, shape};
 use crate::presets::PRESETS;
 use nandscape_core::registry;
 
@@ -22,7 +22,7 @@ impl Typed {
 
     /// Lays a TOML text over what is there. `path` names it in errors. A `device.preset` key of the text is
     /// laid down first.
-    pub fn merge_text(&mut self, path: &str, text: &str) -> Result<(), ConfigError> {
+    pub fn merge_text(&mut self, path: &str, text: &str) -> Result<()> {
         let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| ConfigError::Syntax {
             path: path.to_owned(),
             message: e.to_string().trim_end().to_owned(),
@@ -39,14 +39,14 @@ impl Typed {
     }
 
     /// Lays a file over what is there.
-    pub fn merge_file(&mut self, path: &str) -> Result<(), ConfigError> {
+    pub fn merge_file(&mut self, path: &str) -> Result<()> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| ConfigError::Io { path: path.to_owned(), message: e.to_string() })?;
         self.merge_text(path, &text)
     }
 
     /// Lays a preset over what is there.
-    pub fn merge_preset(&mut self, name: &str) -> Result<(), ConfigError> {
+    pub fn merge_preset(&mut self, name: &str) -> Result<()> {
         let preset = registry::find("device", name, PRESETS, |preset| &preset.info)?;
         self.merge_text(name, preset.toml)?;
         self.insert("device.preset", name)
@@ -55,7 +55,7 @@ impl Typed {
     /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`;
     /// `device.preset` lays that preset over what is there, but for keys that were set in this way, before
     /// it or after it.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let key = if key == "scheduler" { "device.timing.scheduler" } else { key };
         if key != "device.preset" {
             self.set.push((key.to_owned(), value.to_owned()));
@@ -73,7 +73,7 @@ impl Typed {
         self.set.retain(|(key, _)| key.strip_prefix(table).is_none_or(|rest| !rest.starts_with('.')));
     }
 
-    fn insert(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
+    fn insert(&mut self, key: &str, value: &str) -> Result<()> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().filter(|last| !last.is_empty()).ok_or_else(|| shape(key, "empty key"))?;
         if parts.is_empty() {
@@ -98,7 +98,7 @@ impl Typed {
     }
 
     /// Sets `key=value`.
-    pub fn set_pair(&mut self, pair: &str) -> Result<(), ConfigError> {
+    pub fn set_pair(&mut self, pair: &str) -> Result<()> {
         let wrong = || shape(pair, "expected key=value, such as ftl.op=0.07");
         let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
         self.set(key.trim(), value.trim())
@@ -137,7 +137,7 @@ impl Typed {
 
     /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they
     /// belong to a kind.
-    pub fn set_ftl(&mut self, kind: &str) -> Result<(), ConfigError> {
+    pub fn set_ftl(&mut self, kind: &str) -> Result<()> {
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl")
             && ftl.get("kind").and_then(toml::Value::as_str).is_some_and(|old| old != kind)
         {
@@ -153,7 +153,7 @@ impl Typed {
     }
 
     /// Checks everything.
-    pub fn check(&self) -> Result<StackConfig, ConfigError> {
+    pub fn check(&self) -> Result<StackConfig> {
         StackConfig::check(&self.table)
     }
 }

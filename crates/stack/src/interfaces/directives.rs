@@ -1,9 +1,9 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
 use super::{Below, Boxed, InterfaceEntry, Place};
-use crate::keys::ConfigError;
+use crate::keys::Result;
 use nandscape_core::{
-    Info, LogStatus, NamespaceError, NamespaceInfo, Param, ParamError, Params, Subsystem, keys, words,
+    Info, LogStatus, NamespaceInfo, NamespaceResult, Param, ParamError, Params, Subsystem, keys, words,
 };
 use nandscape_ftl::page_map::GC_ISOLATION;
 use nandscape_namespace::directives::fdp::{
@@ -67,7 +67,7 @@ enum DirectiveKind {
 
 words!(DirectiveKind: Direct = "direct", None = "none", Streams = "streams", Fdp = "fdp");
 
-fn check(params: &Params) -> Result<(), ConfigError> {
+fn check(params: &Params) -> Result<()> {
     let foreign = match params.get(KIND) {
         DirectiveKind::Streams => FDP_KEYS.to_vec(),
         DirectiveKind::Fdp => STREAM_KEYS.to_vec(),
@@ -106,7 +106,7 @@ struct Directing<'a> {
 
 impl Directing<'_> {
     /// Kind `direct` as if it were `none`.
-    fn wrap(&self, subsystem: Boxed) -> Result<DirectedSubsystem, ConfigError> {
+    fn wrap(&self, subsystem: Boxed) -> Result<DirectedSubsystem> {
         let ((directives, controller), meaning) = match self.params.get(KIND) {
             DirectiveKind::Direct | DirectiveKind::None => {
                 let groups = (0..self.groups()).map(|_| None).collect();
@@ -298,7 +298,7 @@ impl Logs for Unwritten {
         LogStatus::default()
     }
 
-    fn renew_log(&mut self, _: u16, _: u16) -> Result<u64, NamespaceError> {
+    fn renew_log(&mut self, _: u16, _: u16) -> NamespaceResult<u64> {
         Ok(0)
     }
 

@@ -1,7 +1,7 @@
 //! `[fs]`: what a served device makes of the file system on it.
 
 use super::{InterfaceEntry, Place};
-use crate::keys::ConfigError;
+use crate::keys::{ConfigError, Result};
 use nandscape_core::{Extent, Info, Op, ParamError, Params, TraceOp, keys};
 use nandscape_extfs::{Classified, Kind, KindSink, KindStreams};
 use std::fs::File;
@@ -70,7 +70,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn create(path: &str, has_volumes: bool) -> Result<Self, ConfigError> {
+    fn create(path: &str, has_volumes: bool) -> Result<Self> {
         let error = |e: std::io::Error| ConfigError::Io { path: path.to_owned(), message: e.to_string() };
         let mut out = BufWriter::with_capacity(1 << 18, File::create_new(path).map_err(error)?);
         let volume = if has_volumes { ",volume" } else { "" };

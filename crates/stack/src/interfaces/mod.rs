@@ -4,7 +4,7 @@
 mod directives;
 mod file_system;
 
-use crate::keys::{ConfigError, flat, table_of, take_table};
+use crate::keys::{Result, flat, table_of, take_table};
 use crate::partition::Partition;
 use nandscape_core::{Geometry, Info, Params, Subsystem};
 
@@ -29,7 +29,7 @@ pub struct InterfaceEntry {
     /// Whether the keys ask for it. Other tables are not printed.
     pub(crate) is_chosen: fn(&Params) -> bool,
     /// Checks what the range of a key does not say.
-    pub(crate) check: fn(&Params) -> Result<(), ConfigError>,
+    pub(crate) check: fn(&Params) -> Result<()>,
     /// Stream ids, from 1, that hosts may send with writes over a device of so many.
     pub(crate) host_ids: fn(&Params, u16) -> u16,
     /// Puts it in front of a subsystem. Called where the keys ask for it.
@@ -37,7 +37,7 @@ pub struct InterfaceEntry {
 }
 
 type Boxed = Box<dyn Subsystem + Send>;
-type Wrap = fn(&Params, &Below<'_>, Boxed) -> Result<Boxed, ConfigError>;
+type Wrap = fn(&Params, &Below<'_>, Boxed) -> Result<Boxed>;
 
 /// What an interface stands in front of.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub static INTERFACES: &[InterfaceEntry] = &[directives::ENTRY, file_system::ENT
 pub(crate) struct Interfaces(Vec<Params>);
 
 impl Interfaces {
-    pub fn take(typed: &mut toml::Table) -> Result<Self, ConfigError> {
+    pub fn take(typed: &mut toml::Table) -> Result<Self> {
         let check = |entry: &InterfaceEntry| {
             let name = entry.info.name;
             let prefix = format!("{name}.");
@@ -66,7 +66,7 @@ impl Interfaces {
             (entry.check)(&params)?;
             Ok(params)
         };
-        Ok(Self(INTERFACES.iter().map(check).collect::<Result<_, ConfigError>>()?))
+        Ok(Self(INTERFACES.iter().map(check).collect::<Result<_>>()?))
     }
 
     fn chosen(&self, place: Place) -> impl Iterator<Item = (&'static InterfaceEntry, &Params)> {
@@ -84,7 +84,7 @@ impl Interfaces {
         INTERFACES.iter().zip(&self.0).fold(streams, |ids, (entry, params)| (entry.host_ids)(params, ids))
     }
 
-    pub fn wrap(&self, place: Place, below: &Below<'_>, subsystem: Boxed) -> Result<Boxed, ConfigError> {
+    pub fn wrap(&self, place: Place, below: &Below<'_>, subsystem: Boxed) -> Result<Boxed> {
         self.chosen(place).try_fold(subsystem, |inner, (entry, params)| (entry.wrap)(params, below, inner))
     }
 }

@@ -8,7 +8,7 @@ use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
-    FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token, words,
+    FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token, words,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, MediumState, Nand};
@@ -184,7 +184,7 @@ impl FlashState for CrashDevice {
         }
     }
 
-    fn barrier(&mut self, _: Barrier, _: SimTime) -> Result<Token, FlashError> {
+    fn barrier(&mut self, _: Barrier, _: SimTime) -> FlashResult<Token> {
         let mut core = self.core();
         if core.buffer != Buffer::Volatile {
             return Ok(Token::NONE);
@@ -217,13 +217,7 @@ impl FlashState for CrashDevice {
 }
 
 impl FlashDevice for CrashDevice {
-    fn read(
-        &mut self,
-        page: Ppn,
-        _: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> Result<PageRead, FlashError> {
+    fn read(&mut self, page: Ppn, _: u32, data: Option<&mut [u8]>, issue: Issue) -> FlashResult<PageRead> {
         let mut core = lock(&self.core);
         let read = core.medium.read(page, data);
         if matches!(read, Ok(_) | Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. })) {
@@ -250,7 +244,7 @@ impl FlashDevice for CrashDevice {
         _: u32,
         data: Option<&[u8]>,
         issue: Issue,
-    ) -> Result<Token, FlashError> {
+    ) -> FlashResult<Token> {
         let mut core = lock(&self.core);
         if let Err(error) = core.medium.program(page, oob, data) {
             if matches!(error, FlashError::ProgramFailed { .. }) {
@@ -270,7 +264,7 @@ impl FlashDevice for CrashDevice {
         }))
     }
 
-    fn erase(&mut self, block: BlockId, issue: Issue) -> Result<Token, FlashError> {
+    fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token> {
         let mut core = lock(&self.core);
         if let Err(error) = core.medium.erase(block) {
             if matches!(error, FlashError::EraseFailed { .. }) {
@@ -295,7 +289,7 @@ impl FlashDevice for CrashDevice {
         }
     }
 
-    fn read_unmapped(&mut self, _: Ppn, _: u32, issue: Issue) -> Result<Token, FlashError> {
+    fn read_unmapped(&mut self, _: Ppn, _: u32, issue: Issue) -> FlashResult<Token> {
         let mut core = lock(&self.core);
         core.unmapped_reads += 1;
         self.causes.row(issue.cause).reads += 1;

@@ -6,7 +6,9 @@ use super::device::Handle;
 use super::load::{Act, Step};
 use super::order::OpSet;
 use super::promise::{Made, Promises};
-use nandscape_core::{BlockState, Extent, FlashError, Ftl, FtlError, Hint, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{
+    BlockState, Extent, FlashError, Ftl, FtlError, FtlResult, Hint, Lpn, Ppn, SimTime, Token,
+};
 use nandscape_media::Medium as _;
 
 /// What a layer is to the harness.
@@ -171,12 +173,7 @@ impl Host {
     }
 
     /// A request was issued that makes these versions, or was refused.
-    fn issued(
-        &mut self,
-        result: Result<Token, FtlError>,
-        made: Vec<Made>,
-        overlaps: bool,
-    ) -> Result<(), String> {
+    fn issued(&mut self, result: FtlResult<Token>, made: Vec<Made>, overlaps: bool) -> Result<(), String> {
         match result {
             Ok(token) if overlaps => self.under_way.push((token, made)),
             Ok(token) => self.wait_for(token, made),
@@ -213,7 +210,7 @@ impl Host {
         self.flushed(result, covered).map(|_| ())
     }
 
-    fn flushed(&mut self, result: Result<Token, FtlError>, covered: Vec<Made>) -> Result<bool, String> {
+    fn flushed(&mut self, result: FtlResult<Token>, covered: Vec<Made>) -> Result<bool, String> {
         let token = match result {
             Ok(token) => token,
             Err(error) => return self.allow(&error).map(|()| false),

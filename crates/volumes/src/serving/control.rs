@@ -1,7 +1,7 @@
 //! Other settings while a cache is served.
 
 use super::CachedFiles;
-use crate::{CacheFileError, refused};
+use crate::{CacheFileError, Result, refused};
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::metadata::Area as _;
@@ -9,7 +9,7 @@ use nandscape_core::{CacheControl, SimTime};
 
 impl CachedFiles {
     /// Follows other settings from now on. What is refused changes nothing.
-    fn change(&mut self, changes: &Typed) -> Result<(), CacheFileError> {
+    fn change(&mut self, changes: &Typed) -> Result<()> {
         if let Some(why) = &self.read_only {
             return Err(CacheFileError::Refused(format!("served read-only: {why}")));
         }
@@ -57,7 +57,7 @@ impl CachedFiles {
 
     /// What the disks have answered is on them from now on: a design that flushed less may have counted on
     /// it.
-    fn flush_all(&mut self) -> Result<(), CacheFileError> {
+    fn flush_all(&mut self) -> Result<()> {
         let fast = self.fast.iter_mut();
         for place in fast.chain(self.served.iter_mut().map(|volume| &mut volume.place)) {
             let done = place.flush().map_err(std::io::Error::other);

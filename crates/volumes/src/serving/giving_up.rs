@@ -3,7 +3,7 @@
 use crate::Place;
 use nandscape_cache::engine::GiveUp;
 use nandscape_cache::manage::Recorder;
-use nandscape_core::{Extent, StoreError};
+use nandscape_core::{Extent, StoreError, StoreResult};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -54,7 +54,7 @@ pub(super) struct GivingUp {
 
 impl GivingUp {
     /// A file without a name is never opened again, so nobody has to know.
-    fn unless_deleted(&self, done: Result<(), StoreError>) -> Result<(), StoreError> {
+    fn unless_deleted(&self, done: StoreResult<()>) -> StoreResult<()> {
         done.or_else(|error| if self.fast.is_deleted() { Ok(()) } else { Err(error) })
     }
 
@@ -65,7 +65,7 @@ impl GivingUp {
 }
 
 impl GiveUp for GivingUp {
-    fn begin(&mut self, volume: u16, why: &StoreError) -> Result<(), StoreError> {
+    fn begin(&mut self, volume: u16, why: &StoreError) -> StoreResult<()> {
         let fast = self.fast.path().display();
         self.teller.say(format!(
             "{fast}: the cache device is given up: {why}; dirty blocks go to the disks, and so does everything from now on"
@@ -79,7 +79,7 @@ impl GiveUp for GivingUp {
         })
     }
 
-    fn record(&mut self, volume: u16, lost: &[Extent]) -> Result<(), StoreError> {
+    fn record(&mut self, volume: u16, lost: &[Extent]) -> StoreResult<()> {
         let done = self.recorder.record(volume, lost);
         let done = self.unless_deleted(done);
         let name = self.name(volume);

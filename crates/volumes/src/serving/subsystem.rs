@@ -10,7 +10,8 @@ use nandscape_cache::status::Health;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Answer, BlockCommand, CacheReport, CacheReports, Clocked, Command, Completion, Control,
-    Extent, HostReports, Inspect, NamespaceError, NamespaceInfo, Op, SimTime, StoreError, Subsystem, Token,
+    Extent, HostReports, Inspect, NamespaceError, NamespaceInfo, NamespaceResult, Op, SimTime, StoreError,
+    Subsystem, Token,
 };
 use nandscape_policies::eviction::AnyEviction;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ impl CachedFiles {
         given: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> NamespaceResult<Token> {
         let (extent, wide) = (given.extent, self.wide(given.extent));
         let inner = {
             let start = extent.offset.next_multiple_of(self.unit);
@@ -137,7 +138,7 @@ impl CachedFiles {
         data: Option<&[u8]>,
         bounce: &mut Vec<u8>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> NamespaceResult<Token> {
         let (extent, wide) = (given.extent, self.wide(given.extent));
         let command = |op| BlockCommand { op, extent: wide, ..given };
         bounce.resize(wide.len as usize, 0);
@@ -157,7 +158,7 @@ impl CachedFiles {
         command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Token, NamespaceError> {
+    ) -> NamespaceResult<Token> {
         let is_durable = command.is_durable && command.op != Op::Read;
         if self.live.waits() {
             self.cache.group_commits();
@@ -217,7 +218,7 @@ impl CachedFiles {
     }
 
     /// Closes the cache, and takes down how it leaves the disks, and the settings if they were changed.
-    fn close(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+    fn close(&mut self, at: SimTime) -> NamespaceResult<Token> {
         for volume in &self.served {
             volume.place.look_over(false);
         }
@@ -317,7 +318,7 @@ impl Subsystem for CachedFiles {
         command: Command,
         payload: Payload<'_>,
         at: SimTime,
-    ) -> Result<Answer, NamespaceError> {
+    ) -> NamespaceResult<Answer> {
         let command = command.into_block()?;
         let (id, extent) = (self.id(namespace), command.extent);
         if let Some(why) = &self.read_only {
@@ -342,7 +343,7 @@ impl Subsystem for CachedFiles {
     }
 
     /// Whether anything is cleaned meanwhile is for the policies of the design.
-    fn idle(&mut self, at: SimTime, until: SimTime) -> Result<(), NamespaceError> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
         let checked = self.check_fast(false, at);
         checked.map_err(|error| self.refusal(Extent::new(0, 0), error))?;
         let outcome = self.cache.catch_up(at).and_then(|()| self.catch_up(until, WHILE_IDLE));
@@ -355,7 +356,7 @@ impl Subsystem for CachedFiles {
 
     /// Makes everything durable; after [`super::Handle::close_next`] closes the cache, which then takes no
     /// more commands.
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, NamespaceError> {
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
         if self.live.is_closing() {
             return self.close(at);
         }

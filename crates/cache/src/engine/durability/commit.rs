@@ -6,7 +6,7 @@ use crate::engine::counting::Meter;
 use crate::engine::directory::Slots;
 use crate::engine::timeline::{Bytes, FAST, Gather, Moment, Notice, Place, Timeline};
 use crate::metadata::Write;
-use nandscape_core::{Extent, Op, StoreError};
+use nandscape_core::{Extent, Op, StoreResult};
 
 /// Commits that were made, and the next one.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Durability {
         slots: &Slots,
         timeline: &mut Timeline,
         meter: &mut Meter,
-    ) -> Result<Option<Moment>, StoreError> {
+    ) -> StoreResult<Option<Moment>> {
         (self.commits.is_due, self.commits.is_due_for_reuse) = (false, false);
         let regions = self.regions.next();
         self.metadata.expect_writes(regions);
@@ -134,7 +134,7 @@ impl Durability {
     }
 
     /// Writes that the last commit is durable, which need not be so itself.
-    fn confirm(&mut self, timeline: &mut Timeline, meter: &mut Meter) -> Result<(), StoreError> {
+    fn confirm(&mut self, timeline: &mut Timeline, meter: &mut Meter) -> StoreResult<()> {
         let mut writes = std::mem::take(&mut self.commits.writes);
         self.metadata.confirm(&mut writes);
         let is_volatile = timeline.side(FAST).is_volatile;
@@ -152,7 +152,7 @@ impl Durability {
         meter: &mut Meter,
         writes: &[Write],
         before: Moment,
-    ) -> Result<Moment, StoreError> {
+    ) -> StoreResult<Moment> {
         let written = write_each(timeline, meter, writes, before)?;
         if writes.is_empty() || !self.rules.flushing.covers_cache() {
             Ok(written)
@@ -168,7 +168,7 @@ fn write_each(
     meter: &mut Meter,
     writes: &[Write],
     before: Moment,
-) -> Result<Moment, StoreError> {
+) -> StoreResult<Moment> {
     let keeps_bytes = timeline.side(FAST).store.stores_bytes();
     let mut all = Gather::default();
     timeline.gather(&mut all, before);

@@ -16,9 +16,9 @@
 
 use super::Durability;
 use crate::engine::directory::Slots;
-use crate::engine::error::CacheError;
+use crate::engine::error::{CacheError, Result};
 use crate::engine::timeline::{Gather, Moment, Timeline};
-use nandscape_core::StoreError;
+use nandscape_core::{StoreError, StoreResult};
 use nandscape_policies::BlockKey;
 use nandscape_policies::hash::mix;
 
@@ -267,19 +267,14 @@ impl Durability {
 
     /// Flushes a volume's disk, if it was written to, and gives when that is done. What was not there is so
     /// from the next commit on, which waits for it.
-    pub fn flush_disk(
-        &mut self,
-        slots: &Slots,
-        timeline: &mut Timeline,
-        volume: u16,
-    ) -> Result<Moment, CacheError> {
+    pub fn flush_disk(&mut self, slots: &Slots, timeline: &mut Timeline, volume: u16) -> Result<Moment> {
         let flushed =
             self.begin_flush(timeline, volume).map_err(|source| CacheError::Slow { volume, source })?;
         self.settle_absent(slots, volume);
         Ok(flushed)
     }
 
-    fn begin_flush(&mut self, timeline: &mut Timeline, volume: u16) -> Result<Moment, StoreError> {
+    fn begin_flush(&mut self, timeline: &mut Timeline, volume: u16) -> StoreResult<Moment> {
         let side = timeline.side(volume + 1);
         let (was_volatile, before) = (side.is_volatile, side.flushed);
         let flushed = timeline.flush(volume + 1, Moment::PAST)?;

@@ -26,7 +26,7 @@ use agenda::Agenda;
 use holds::Holds;
 use moment::StepId;
 use nandscape_core::ftl::Hint;
-use nandscape_core::{Applied, BlockCommand, Completion, Extent, Op, SimTime, StoreError, Token};
+use nandscape_core::{Applied, BlockCommand, Completion, Extent, Op, SimTime, StoreResult, Token};
 use news::News;
 use slab::{Slab, State};
 use std::collections::VecDeque;
@@ -199,7 +199,7 @@ impl Timeline {
         extent: Extent,
         bytes: Bytes<'_>,
         after: Moment,
-    ) -> Result<Moment, StoreError> {
+    ) -> StoreResult<Moment> {
         let command = BlockCommand::new(op, extent, Hint::default());
         if !self.is_past(after) {
             let id = self.put_aside(side, command, bytes, after)?;
@@ -228,7 +228,7 @@ impl Timeline {
         extent: Extent,
         bytes: Bytes<'_>,
         after: Moment,
-    ) -> Result<bool, StoreError> {
+    ) -> StoreResult<bool> {
         if self.is_past(after) {
             self.submit(FAST, Op::Write, extent, bytes, after)?;
             return Ok(true);
@@ -248,7 +248,7 @@ impl Timeline {
 
     /// Flushes a store if there is a reason to, after all that was submitted to it so far and not before
     /// `after`; gives when that has been done.
-    pub fn flush(&mut self, side: u16, after: Moment) -> Result<Moment, StoreError> {
+    pub fn flush(&mut self, side: u16, after: Moment) -> StoreResult<Moment> {
         let number = usize::from(side);
         if !self.sides[number].is_volatile {
             return Ok(self.sides[number].flushed);
@@ -270,7 +270,7 @@ impl Timeline {
         command: BlockCommand,
         bytes: Bytes<'_>,
         after: Moment,
-    ) -> Result<StepId, StoreError> {
+    ) -> StoreResult<StepId> {
         let applied = self.sides[usize::from(side)].apply(command, bytes)?;
         let id = self.slab.put(Some(side), command, applied, SimTime::ZERO);
         match (self.known(after), StepId::of_token(after.0)) {

@@ -3,7 +3,7 @@
 use super::moment::{Gather, Moment};
 use crate::engine::BoxedStore;
 use nandscape_core::command::Payload;
-use nandscape_core::{Applied, BlockCommand, Op, SimTime, StoreError, Token};
+use nandscape_core::{Applied, BlockCommand, Op, SimTime, StoreResult, Token};
 
 /// The bytes of a step, where bytes are kept.
 pub enum Bytes<'a> {
@@ -63,7 +63,7 @@ impl Side {
     }
 
     /// Applies a command that is started later.
-    pub fn apply(&mut self, command: BlockCommand, bytes: Bytes<'_>) -> Result<Applied, StoreError> {
+    pub fn apply(&mut self, command: BlockCommand, bytes: Bytes<'_>) -> StoreResult<Applied> {
         self.is_volatile |= is_write(command.op);
         self.flushes += u64::from(command.op == Op::Flush);
         self.store.apply(command, bytes.payload())
@@ -71,12 +71,7 @@ impl Side {
 
     /// Applies a command and starts it.
     #[inline]
-    pub fn submit(
-        &mut self,
-        command: BlockCommand,
-        bytes: Bytes<'_>,
-        at: SimTime,
-    ) -> Result<Token, StoreError> {
+    pub fn submit(&mut self, command: BlockCommand, bytes: Bytes<'_>, at: SimTime) -> StoreResult<Token> {
         self.is_volatile |= is_write(command.op);
         self.flushes += u64::from(command.op == Op::Flush);
         if command.op == Op::Flush {

@@ -2,7 +2,7 @@
 
 use super::*;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{Clocked, Store, StoreShape};
+use nandscape_core::{Clocked, Store, StoreError, StoreShape};
 use nandscape_policies::BlockKey;
 use std::sync::{Arc, Mutex};
 

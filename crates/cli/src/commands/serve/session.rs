@@ -10,7 +10,7 @@ use crate::commands::typed_device;
 use crate::console::{Console, Failure};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::ManageError;
-use nandscape_core::{MapJournal, NamespaceError, units};
+use nandscape_core::{MapJournal, NamespaceResult, units};
 use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, default_path};
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
@@ -161,7 +161,7 @@ impl Session {
         if let Some(cache) = &self.cache {
             cache.close_next();
         }
-        let shut: Result<_, NamespaceError> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
+        let shut: NamespaceResult<_> = self.engine.with(|subsystem, at| subsystem.shutdown(at));
         // What it did at its end is part of it.
         let cached = self.cache.as_ref().map(|cache| {
             let report = self.engine.look(|subsystem| subsystem.inspect().cache()).unwrap_or_default();

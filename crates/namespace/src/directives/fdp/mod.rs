@@ -18,7 +18,7 @@ pub use events::{Event, EventLog, EventType, Filter, KEPT};
 pub use pid::PidFormat;
 
 use super::streams::{Route, Written};
-use nandscape_core::{LogStatus, NvmeStatus, SimTime};
+use nandscape_core::{LogStatus, NvmeResult, NvmeStatus, SimTime};
 
 pub(super) const LOG_CONFIGURATIONS: u8 = 0x20;
 pub(super) const LOG_USAGE: u8 = 0x21;
@@ -149,7 +149,7 @@ impl Fdp {
         self.active.map(|index| &self.configurations[usize::from(index)])
     }
 
-    pub(super) fn enabled(&self) -> Result<&FdpConfiguration, NvmeStatus> {
+    pub(super) fn enabled(&self) -> NvmeResult<&FdpConfiguration> {
         self.active().ok_or(NvmeStatus::FdpDisabled)
     }
 
@@ -159,7 +159,7 @@ impl Fdp {
     }
 
     /// Sets feature 1Dh of a group without namespaces. Events and statistics start anew.
-    pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> Result<(), NvmeStatus> {
+    pub(super) fn set_feature(&mut self, cdw12: u32, media: MediaBytes) -> NvmeResult<()> {
         let index = (cdw12 >> 8) as u8;
         if cdw12 & 1 == 0 {
             self.active = None;
@@ -187,7 +187,7 @@ impl Fdp {
     }
 
     /// Checks the placement handle list of a new namespace. An empty list means one handle, number 0.
-    pub(super) fn placement_handles(&self, list: &[u16]) -> Result<PlacementHandles, NvmeStatus> {
+    pub(super) fn placement_handles(&self, list: &[u16]) -> NvmeResult<PlacementHandles> {
         let configuration = self.enabled()?;
         let is_wrong = |(at, unit): (usize, &u16)| {
             usize::from(*unit) >= configuration.handles.len() || list[..at].contains(unit)
@@ -258,7 +258,7 @@ impl Fdp {
         &self,
         handles: &PlacementHandles,
         pids: &[u16],
-    ) -> Result<Vec<(u16, u16, u16)>, NvmeStatus> {
+    ) -> NvmeResult<Vec<(u16, u16, u16)>> {
         let configuration = self.enabled()?;
         pids.iter()
             .map(|pid| {
@@ -305,7 +305,7 @@ impl Fdp {
         handles: &PlacementHandles,
         block_bytes: u64,
         status: &dyn Fn(u16) -> LogStatus,
-    ) -> Result<Vec<u8>, NvmeStatus> {
+    ) -> NvmeResult<Vec<u8>> {
         let configuration = self.enabled()?;
         let mut out = vec![0; 16];
         let mut count = 0u16;
@@ -332,7 +332,7 @@ impl Fdp {
     pub(super) fn encode_usage<'a>(
         &self,
         namespaces: impl Iterator<Item = &'a PlacementHandles>,
-    ) -> Result<Vec<u8>, NvmeStatus> {
+    ) -> NvmeResult<Vec<u8>> {
         let count = self.enabled()?.handles.len();
         let mut usage = vec![Usage::Unused; count];
         for handles in namespaces {
@@ -353,7 +353,7 @@ impl Fdp {
     }
 
     /// Log page 23h, of events that the host or that the controller caused.
-    pub(super) fn encode_events(&self, of_host: bool) -> Result<Vec<u8>, NvmeStatus> {
+    pub(super) fn encode_events(&self, of_host: bool) -> NvmeResult<Vec<u8>> {
         self.enabled()?;
         Ok(if of_host { self.host_events.encode() } else { self.controller_events.encode() })
     }
@@ -365,7 +365,7 @@ impl Fdp {
         handle: u16,
         types: &[u8],
         enable: bool,
-    ) -> Result<(), NvmeStatus> {
+    ) -> NvmeResult<()> {
         self.enabled()?;
         let unit = *handles.units.get(usize::from(handle)).ok_or(NvmeStatus::InvalidField)?;
         let types: Option<Vec<EventType>> = types.iter().map(|code| EventType::from_code(*code)).collect();
@@ -377,11 +377,7 @@ impl Fdp {
     }
 
     /// Supported event types of a placement handle and whether they are enabled, two bytes each.
-    pub(super) fn encode_event_types(
-        &self,
-        handles: &PlacementHandles,
-        handle: u16,
-    ) -> Result<Vec<u8>, NvmeStatus> {
+    pub(super) fn encode_event_types(&self, handles: &PlacementHandles, handle: u16) -> NvmeResult<Vec<u8>> {
         self.enabled()?;
         let unit = *handles.units.get(usize::from(handle)).ok_or(NvmeStatus::InvalidField)?;
         let filter = self.handles[usize::from(unit)].filter;

@@ -19,7 +19,7 @@ mod recency;
 
 pub use parameters::{StreamsParameters, decode_status, encode_status};
 
-use nandscape_core::NvmeStatus;
+use nandscape_core::{NvmeResult, NvmeStatus};
 use recency::{Link, Recency};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -231,7 +231,7 @@ impl Streams {
     }
 
     /// Allocates resources exclusively; gives how many.
-    pub(super) fn allocate(&mut self, namespace: u32, host: u16, requested: u16) -> Result<u16, NvmeStatus> {
+    pub(super) fn allocate(&mut self, namespace: u32, host: u16, requested: u16) -> NvmeResult<u16> {
         let index = self.space(namespace, host);
         let own = self.spaces[index].open.len() as u16;
         if requested == 0 || self.spaces[index].nsa > 0 {

@@ -3,12 +3,12 @@
 use super::{Log, Sabotage};
 use nandscape_core::journal::checkpoint;
 use nandscape_core::{
-    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlError, FtlStats, Hint, Issue,
+    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlResult, FtlStats, Hint, Issue,
     Logs, Lpn, Mapping, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> Ftl for Log<D> {
-    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> Result<Token, FtlError> {
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         let mut done = Token::NONE;
         let mut page = vec![0; self.page_bytes() as usize];
@@ -25,13 +25,7 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(done)
     }
 
-    fn write(
-        &mut self,
-        extent: Extent,
-        data: Option<&[u8]>,
-        _: Hint,
-        at: SimTime,
-    ) -> Result<Token, FtlError> {
+    fn write(&mut self, extent: Extent, data: Option<&[u8]>, _: Hint, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         let data = data.expect("the reference layer stores bytes");
         let mut done = Token::NONE;
@@ -43,7 +37,7 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(done)
     }
 
-    fn trim(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    fn trim(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         let (first, count) = extent.whole_pages(self.page_bytes());
         for lpn in first..first + count {
@@ -52,7 +46,7 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(Token::NONE)
     }
 
-    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> Result<Token, FtlError> {
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
         let mut done = Token::NONE;
         for span in extent.pages(self.page_bytes()) {
@@ -66,7 +60,7 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(done)
     }
 
-    fn flush(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn flush(&mut self, at: SimTime) -> FtlResult<Token> {
         if self.has_new_drops {
             self.collect(at)?;
             self.write_records(at)?;
@@ -78,13 +72,13 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(self.device.join(self.all, barrier))
     }
 
-    fn shutdown(&mut self, at: SimTime) -> Result<Token, FtlError> {
+    fn shutdown(&mut self, at: SimTime) -> FtlResult<Token> {
         let flushed = self.flush(at)?;
         let written = checkpoint(&mut self.device, at)?;
         Ok(self.device.join(flushed, written))
     }
 
-    fn idle(&mut self, _: SimTime, _: SimTime) -> Result<(), FtlError> {
+    fn idle(&mut self, _: SimTime, _: SimTime) -> FtlResult<()> {
         Ok(())
     }
 

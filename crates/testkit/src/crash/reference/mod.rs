@@ -13,8 +13,8 @@ mod start;
 
 use nandscape_core::journal::drop_pages;
 use nandscape_core::{
-    Barrier, BlockId, Cause, Extent, FlashDevice, FlashError, FtlError, FtlStats, Issue, Lpn, Oob, Ppn,
-    SimTime, Token,
+    Barrier, BlockId, Cause, Extent, FlashDevice, FlashError, FlashResult, FtlError, FtlResult, FtlStats,
+    Issue, Lpn, Oob, Ppn, SimTime, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,16 +94,16 @@ const RECORD_BYTES: usize = 12;
 
 impl<D: FlashDevice> Log<D> {
     /// Starts from what the device holds.
-    pub fn new(device: D, sabotage: Sabotage) -> Result<Self, FlashError> {
+    pub fn new(device: D, sabotage: Sabotage) -> FlashResult<Self> {
         Self::start(device, sabotage, false)
     }
 
     /// Starts from what a device with a journal knows.
-    pub fn over_journal(device: D) -> Result<Self, FlashError> {
+    pub fn over_journal(device: D) -> FlashResult<Self> {
         Self::start(device, Sabotage::None, true)
     }
 
-    fn start(device: D, sabotage: Sabotage, has_journal: bool) -> Result<Self, FlashError> {
+    fn start(device: D, sabotage: Sabotage, has_journal: bool) -> FlashResult<Self> {
         let geometry = *device.geometry();
         let good = (0..geometry.blocks()).filter(|block| !device.is_bad(BlockId(*block))).count() as u32;
         let logical = good.saturating_sub(SPARE_BLOCKS) * geometry.pages_per_block * 3 / 4;
@@ -127,7 +127,7 @@ impl<D: FlashDevice> Log<D> {
     }
 
     /// Programs the next page of the log.
-    fn append(&mut self, oob: Oob, data: &[u8], issue: Issue) -> Result<(Ppn, Token), FtlError> {
+    fn append(&mut self, oob: Oob, data: &[u8], issue: Issue) -> FtlResult<(Ppn, Token)> {
         let geometry = *self.device.geometry();
         let is_full = |block| self.device.write_pointer(block) == geometry.pages_per_block;
         if self.open.is_none_or(is_full) {
@@ -142,7 +142,7 @@ impl<D: FlashDevice> Log<D> {
     }
 
     /// Writes the records of all dropped pages anew.
-    fn write_records(&mut self, at: SimTime) -> Result<(), FtlError> {
+    fn write_records(&mut self, at: SimTime) -> FtlResult<()> {
         let page_bytes = self.device.geometry().page_bytes as usize;
         let list: Vec<(u32, u64)> = self.dropped.iter().map(|(lpn, seq)| (*lpn, *seq)).collect();
         let mut pages = Vec::new();
@@ -159,7 +159,7 @@ impl<D: FlashDevice> Log<D> {
         Ok(())
     }
 
-    fn collect(&mut self, at: SimTime) -> Result<(), FtlError> {
+    fn collect(&mut self, at: SimTime) -> FtlResult<()> {
         let geometry = *self.device.geometry();
         while self.free.len() < FREE_BLOCKS {
             let live = self.live();
@@ -178,7 +178,7 @@ impl<D: FlashDevice> Log<D> {
     }
 
     /// Moves what a block holds, and erases it.
-    fn empty(&mut self, block: BlockId, at: SimTime) -> Result<(), FtlError> {
+    fn empty(&mut self, block: BlockId, at: SimTime) -> FtlResult<()> {
         let geometry = *self.device.geometry();
         let is_here = |page: Ppn| geometry.block_of(page) == block;
         let moving: Vec<usize> = (0..self.map.len())
@@ -234,7 +234,7 @@ impl<D: FlashDevice> Log<D> {
         self.device.geometry().page_bytes
     }
 
-    fn check_range(&self, extent: Extent) -> Result<(), FtlError> {
+    fn check_range(&self, extent: Extent) -> FtlResult<()> {
         let capacity_bytes = self.map.len() as u64 * u64::from(self.page_bytes());
         if extent.end() > capacity_bytes {
             Err(FtlError::OutOfRange { extent, capacity_bytes })
@@ -243,7 +243,7 @@ impl<D: FlashDevice> Log<D> {
         }
     }
 
-    fn write_page(&mut self, lpn: Lpn, start: u32, bytes: &[u8], at: SimTime) -> Result<Token, FtlError> {
+    fn write_page(&mut self, lpn: Lpn, start: u32, bytes: &[u8], at: SimTime) -> FtlResult<Token> {
         self.collect(at)?;
         let mut data = vec![0; self.page_bytes() as usize];
         let mut issue = Issue::new(at, Cause::Host);
@@ -259,7 +259,7 @@ impl<D: FlashDevice> Log<D> {
         Ok(if self.sabotage == Sabotage::AnswersEarly { Token::NONE } else { token })
     }
 
-    fn drop_one(&mut self, lpn: u32, at: SimTime) -> Result<(), FtlError> {
+    fn drop_one(&mut self, lpn: u32, at: SimTime) -> FtlResult<()> {
         if self.map[lpn as usize].take().is_none() {
             return Ok(());
         }

@@ -2,11 +2,11 @@
 
 use super::{Log, Place, RECORD_BYTES, Sabotage, record_of};
 use nandscape_core::journal::newest;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, FlashResult, Issue, Lpn, Ppn, SimTime};
 use std::collections::BTreeMap;
 
 impl<D: FlashDevice> Log<D> {
-    pub(super) fn recover(&mut self) -> Result<(), FlashError> {
+    pub(super) fn recover(&mut self) -> FlashResult<()> {
         let geometry = *self.device.geometry();
         let mut drops: BTreeMap<u32, u64> = BTreeMap::new();
         for block in 0..geometry.blocks() {
@@ -47,7 +47,7 @@ impl<D: FlashDevice> Log<D> {
         Ok(())
     }
 
-    fn recover_page(&mut self, page: Ppn, drops: &mut BTreeMap<u32, u64>) -> Result<(), FlashError> {
+    fn recover_page(&mut self, page: Ppn, drops: &mut BTreeMap<u32, u64>) -> FlashResult<()> {
         let mut data = vec![0; self.device.geometry().page_bytes as usize];
         let oob = match self.device.read(page, 0, Some(&mut data), Issue::new(SimTime::ZERO, Cause::Meta)) {
             Ok(read) => read.oob,
