@@ -246,6 +246,9 @@ pub enum FlashError {
 /// What a flash operation gives, or why it failed.
 pub type FlashResult<T> = Result<T, FlashError>;
 
+/// What a read of a page gives.
+pub type ReadResult<O = Oob> = FlashResult<PageRead<O>>;
+
 /// What a journal on the device refuses: it would lose data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -464,24 +467,12 @@ pub trait FlashState: Clocked + BlockState {
 pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
     /// Reads a page. `data`, if given, is one page long and is filled where the device stores data; after an
     /// error it may hold anything.
-    fn read(
-        &mut self,
-        page: Ppn,
-        transfer: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> FlashResult<PageRead<O>>;
+    fn read(&mut self, page: Ppn, transfer: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult<O>;
 
     /// Reads the bytes of a page from `start` on, as many as `data` is long, all inside the page; they are
     /// what is transferred. A device that stores data touches no more than it must. A decorator passes
     /// this on to the device below.
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> FlashResult<PageRead<O>> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> ReadResult<O> {
         let mut whole = vec![0; self.geometry().page_bytes as usize];
         let read = self.read(page, data.len() as u32, Some(&mut whole), issue)?;
         data.copy_from_slice(&whole[start as usize..][..data.len()]);

@@ -63,6 +63,7 @@ pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
     AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashResult, FlashState,
     InjectedFault, Issue, JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
+    ReadResult,
 };
 pub use divide::Divider;
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
@@ -81,5 +82,5 @@ pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind};
 pub use store::{Applied, Store, StoreShape};
-pub use subsystem::{Layered, NamespaceInfo, Subsystem};
+pub use subsystem::{Layered, NamespaceInfo, Submitted, Subsystem};
 pub use time::SimTime;

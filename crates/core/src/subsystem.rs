@@ -24,6 +24,9 @@ pub struct NamespaceInfo {
     pub endurance_group: u16,
 }
 
+/// The answer to a command, or why it was refused.
+pub type Submitted = NamespaceResult<Answer>;
+
 /// Namespaces that share a flash device. Namespaces and sets are numbered from 0; commands of all namespaces
 /// are submitted in nondecreasing time, and one stream of completions serves them all.
 ///
@@ -38,13 +41,7 @@ pub trait Subsystem: Clocked {
 
     /// Executes a command on a namespace, offsets counted from its first byte. A command set that the
     /// namespace does not have is refused as [`NamespaceError::NotSupported`].
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer>;
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted;
 
     /// See [`crate::FlashState::join`].
     fn join(&mut self, a: Token, b: Token) -> Token;
@@ -81,13 +78,7 @@ pub trait Layered: Clocked {
     fn below_mut(&mut self) -> &mut dyn Subsystem;
 
     /// See [`Subsystem::submit`].
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer>;
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted;
 
     /// See [`Subsystem::inspect`].
     fn inspect(&self) -> Inspect<'_>;
@@ -114,13 +105,7 @@ impl<T: Layered> Subsystem for T {
         self.below().prepare(namespace, op, extent);
     }
 
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer> {
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         Layered::submit(self, namespace, command, payload, at)
     }
 

@@ -8,3 +8,6 @@
 pub mod miss_ratio;
 pub mod neighbours;
 pub mod reproduce;
+
+/// What an experiment gives, or why not.
+pub(crate) type Result<T, E = nandscape_stack::RunError> = std::result::Result<T, E>;

@@ -5,6 +5,7 @@
 //! [`noisy_neighbour`] runs the victim alone, the aggressors alone and both together on a site for each
 //! layout; [`render_cases`] prints what came out.
 
+use crate::Result;
 use nandscape_core::{Subsystem, units};
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::result::{DirectionResult, JobResult};
@@ -33,7 +34,7 @@ pub struct SiteOptions<'a> {
 
 impl Site {
     /// Builds the device and fills every namespace once.
-    pub fn new(config: &StackConfig, options: SiteOptions<'_>) -> Result<Self, RunError> {
+    pub fn new(config: &StackConfig, options: SiteOptions<'_>) -> Result<Self> {
         let mut site = Self { config: config.clone(), subsystem: build_subsystem(config)? };
         let names: Vec<String> = site.subsystem.namespaces().iter().map(|ns| ns.name.clone()).collect();
         // A read of each namespace, so that all are preconditioned; it is not counted anywhere.
@@ -51,7 +52,7 @@ impl Site {
 
     /// Writes with `job` until its set has no space left that was never written, so that from now on every
     /// write needs an erase.
-    pub fn wear_in(&mut self, job: &Job, options: SiteOptions<'_>) -> Result<(), RunError> {
+    pub fn wear_in(&mut self, job: &Job, options: SiteOptions<'_>) -> Result<()> {
         let name = job.filenames.first();
         let namespace = self.subsystem.namespaces().iter().find(|ns| Some(&ns.name) == name);
         let set = namespace.map_or(0, |ns| ns.set);
@@ -65,7 +66,7 @@ impl Site {
     }
 
     /// Runs jobs. Space and wear stay as the run before left them; counters and time begin anew.
-    pub fn run(&mut self, file: &JobFile, options: SiteOptions<'_>) -> Result<JobsOutcome, RunError> {
+    pub fn run(&mut self, file: &JobFile, options: SiteOptions<'_>) -> Result<JobsOutcome> {
         self.run_after(&Precondition::default(), file, options)
     }
 
@@ -74,7 +75,7 @@ impl Site {
         precondition: &Precondition,
         file: &JobFile,
         options: SiteOptions<'_>,
-    ) -> Result<JobsOutcome, RunError> {
+    ) -> Result<JobsOutcome> {
         let job_options = JobOptions {
             precondition,
             seed: self.config.seed,
@@ -136,7 +137,7 @@ pub fn noisy_neighbour(
     layouts: &[&str],
     alone_ns: u64,
     options: SiteOptions<'_>,
-) -> Result<Vec<Case>, RunError> {
+) -> Result<Vec<Case>> {
     let mut jobs = file.jobs.clone();
     for job in jobs.iter_mut().filter(|job| job.name == victim) {
         job.ends_all = true;

@@ -10,6 +10,7 @@ mod streams;
 mod table;
 mod thesis;
 
+use crate::Result;
 use nandscape_core::Info;
 use nandscape_jobs::JobFile;
 use nandscape_report::{ReproductionRow, Run};
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use table::Table;
 
 /// Whether an experiment has all of its rows.
-type Done = Result<(), RunError>;
+type Done = Result<()>;
 
 /// A published experiment.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,7 @@ impl Sabotage {
 
 impl Reproduction {
     /// Runs it.
-    pub fn run(&self, context: &Context<'_>) -> Result<Vec<ReproductionRow>, RunError> {
+    pub fn run(&self, context: &Context<'_>) -> Result<Vec<ReproductionRow>> {
         let mut table = Table::new(self.info.name, self.must_explain);
         (self.rows)(context, &mut table)?;
         Ok(table.rows)
@@ -117,7 +118,7 @@ impl<'a> Context<'a> {
         if self.is_quick { small } else { full }
     }
 
-    pub(crate) fn check_stop(&self) -> Result<(), RunError> {
+    pub(crate) fn check_stop(&self) -> Result<()> {
         let is_stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         if is_stopped { Err(RunError::Interrupted) } else { Ok(()) }
     }
@@ -140,13 +141,7 @@ impl<'a> Context<'a> {
     }
 
     /// Runs jobs to their end; `id` names their file.
-    fn run_jobs(
-        &self,
-        config: &StackConfig,
-        id: &str,
-        jobs: &str,
-        options: RunOptions<'_>,
-    ) -> Result<Run, RunError> {
+    fn run_jobs(&self, config: &StackConfig, id: &str, jobs: &str, options: RunOptions<'_>) -> Result<Run> {
         self.check_stop()?;
         let run =
             run_parsed(config, &JobFile::parse(id, jobs)?, id, &RunOptions { stop: self.stop, ..options })?;
@@ -161,14 +156,14 @@ impl<'a> Context<'a> {
         workload: &str,
         label: String,
         options: RunOptions<'_>,
-    ) -> Result<Run, RunError> {
+    ) -> Result<Run> {
         self.check_stop()?;
         let run = replay(config, workload, &RunOptions { stop: self.stop, ..options })?;
         self.whole(run, label)
     }
 
     /// A run of its whole workload.
-    fn whole(&self, run: Run, label: String) -> Result<Run, RunError> {
+    fn whole(&self, run: Run, label: String) -> Result<Run> {
         self.check_stop()?;
         match &run.result.error {
             Some(error) => Err(RunError::Failed { label, message: error.message.clone() }),

@@ -6,7 +6,8 @@ use crate::streams::KindStreams;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Answer, BlockCommand, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, KindCount,
-    KindReport, KindReports, Layered, NamespaceInfo, NamespaceResult, Op, SimTime, Subsystem, Token,
+    KindReport, KindReports, Layered, NamespaceInfo, NamespaceResult, Op, SimTime, Submitted, Subsystem,
+    Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -242,13 +243,7 @@ impl Layered for Classified {
         &mut *self.inner
     }
 
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer> {
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let command = match command {
             Command::Block(command) => command,
             other => return self.inner.submit(namespace, other, payload, at),

@@ -1,6 +1,6 @@
 //! What an image holds, and whether all of it can be read.
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::flash::Flash;
 use crate::flash::copies::Copies;
 use crate::layout::Layout;
@@ -74,7 +74,7 @@ pub struct Findings {
 
 impl ImageMedium {
     /// What the image holds; `path` is where it was opened from.
-    pub fn contents(&self, path: &Path) -> Result<Contents, ImageError> {
+    pub fn contents(&self, path: &Path) -> Result<Contents> {
         let metadata = std::fs::metadata(path).map_err(ImageError::io(path, "stat"))?;
         let mut contents = self.listed(&mut |_, _, _| {});
         contents.file_bytes = metadata.len();
@@ -83,7 +83,7 @@ impl ImageMedium {
     }
 
     /// Verifies every programmed page and compares the tables. `progress` hears of pages done and in all.
-    pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings, ImageError> {
+    pub fn check(&mut self, path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Findings> {
         let mut findings = self.verify_all(progress);
         findings.contents = self.contents(path)?;
         self.check_whole(path)?;
@@ -93,7 +93,7 @@ impl ImageMedium {
 
 impl<S: Store> Flash<S> {
     /// An error if what was read from the tables so far may be wrong.
-    pub(crate) fn check_whole(&self, path: &Path) -> Result<(), ImageError> {
+    pub(crate) fn check_whole(&self, path: &Path) -> Result<()> {
         let what = "a part of the tables could not be read or written: the file was truncated, or its file system is full or failed";
         if self.store.is_lost() { Err(ImageError::unsuited(path, what)) } else { Ok(()) }
     }

@@ -10,6 +10,9 @@ use std::path::Path;
 #[error("{0}")]
 pub struct ImageError(String);
 
+/// What an image gives, or why not.
+pub(crate) type Result<T, E = ImageError> = std::result::Result<T, E>;
+
 impl ImageError {
     pub(crate) fn io(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::unsuited(path, format!("{what}: {error}"))

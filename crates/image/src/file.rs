@@ -2,7 +2,7 @@
 //! again when it is opened, since a copy may have holes there. A page of the tables that the file system
 //! cannot provide all the same makes the store fail ([`Store::is_lost`]).
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::hold::Hold;
 use crate::layout::Layout;
 use crate::locked;
@@ -31,9 +31,9 @@ pub struct FileStore {
 impl FileStore {
     /// Makes a file of `length` bytes with room for its first `tables`, which begin with `head` and are
     /// zeroes after it. A file that is there is refused.
-    pub(crate) fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self, ImageError> {
+    pub(crate) fn create(path: &Path, length: u64, tables: u64, head: &[u8]) -> Result<Self> {
         let file = locked::create(path)?;
-        let fill = |file: LockedFile| -> Result<Self, ImageError> {
+        let fill = |file: LockedFile| -> Result<Self> {
             file.set_len(length).map_err(ImageError::io(path, "make the file as long as the device"))?;
             os::allocate(&file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
             let mut this = Self::map(file, tables, path)?;
@@ -44,19 +44,19 @@ impl FileStore {
     }
 
     /// As [`FileStore::map`], but whatever is written stays in memory.
-    pub(crate) fn map_aside(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn map_aside(file: LockedFile, tables: u64, path: &Path) -> Result<Self> {
         let this = Self::map_with(file, tables, path, Writes::Private)?;
         Ok(Self { aside: Some(BTreeMap::new()), ..this })
     }
 
     /// Maps the first `tables` bytes of a file, which has as many.
-    pub(crate) fn map(file: LockedFile, tables: u64, path: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn map(file: LockedFile, tables: u64, path: &Path) -> Result<Self> {
         // Has space for them, also where they have become holes or are shared with another file.
         os::reserve(&file, 0, tables).map_err(ImageError::io(path, "allocate the tables"))?;
         Self::map_with(file, tables, path, Writes::Shared)
     }
 
-    fn map_with(file: LockedFile, tables: u64, path: &Path, writes: Writes) -> Result<Self, ImageError> {
+    fn map_with(file: LockedFile, tables: u64, path: &Path, writes: Writes) -> Result<Self> {
         let what = || format!("tables of {tables} bytes do not fit into the address space");
         let bytes = usize::try_from(tables).map_err(|_| ImageError::unsuited(path, what()))?;
         let length = file.metadata().map_err(ImageError::io(path, "stat"))?.len();

@@ -1,6 +1,6 @@
 //! The header: what an image is. Written once.
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::layout::{CONFIG, CONFIG_BYTES, Layout, VERSION};
 use crate::locked::open_regular;
 use nandscape_core::{Capabilities, Geometry};
@@ -38,7 +38,7 @@ impl Header {
     /// Reads the header of an image, which may be in use.
     ///
     /// Errors name file and offset: not an image, a newer version, a wrong checksum, value or file length.
-    pub fn read(path: &Path) -> Result<Self, ImageError> {
+    pub fn read(path: &Path) -> Result<Self> {
         Self::read_from(&open_regular(path, false)?, path)
     }
 
@@ -52,7 +52,7 @@ impl Header {
         [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
-    pub(crate) fn read_from(file: &File, path: &Path) -> Result<Self, ImageError> {
+    pub(crate) fn read_from(file: &File, path: &Path) -> Result<Self> {
         let length = file.metadata().map_err(ImageError::io(path, "stat"))?.len();
         let mut page = [0; BYTES];
         let present = length.min(BYTES as u64) as usize;
@@ -162,7 +162,7 @@ impl Fields<'_> {
         u64::from_le_bytes(self.page[at..at + 8].try_into().expect("eight bytes"))
     }
 
-    fn check_sum(&self, at: u64, what: &str, found: u32, expected: u32) -> Result<(), ImageError> {
+    fn check_sum(&self, at: u64, what: &str, found: u32, expected: u32) -> Result<()> {
         if found == expected {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Fields<'_> {
         Err(ImageError::corrupt(self.path, at, what, hex(found), hex(expected)))
     }
 
-    fn header(&self, file: &File) -> Result<Header, ImageError> {
+    fn header(&self, file: &File) -> Result<Header> {
         let field = |index: usize| self.u32(40 + 4 * index);
         let geometry = Geometry {
             channels: field(0),
@@ -209,7 +209,7 @@ impl Fields<'_> {
         })
     }
 
-    fn config(&self, file: &File) -> Result<String, ImageError> {
+    fn config(&self, file: &File) -> Result<String> {
         let length = self.u32(92);
         if u64::from(length) > CONFIG_BYTES {
             let expected = format!("at most {CONFIG_BYTES}");
@@ -223,7 +223,7 @@ impl Fields<'_> {
             .map_err(|e| ImageError::corrupt(self.path, CONFIG, "configuration", e, "text in UTF-8"))
     }
 
-    fn check_layout(&self, layout: &Layout) -> Result<(), ImageError> {
+    fn check_layout(&self, layout: &Layout) -> Result<()> {
         let fields = [
             (84, "bytes of a checksum unit", u64::from(self.u32(84)), u64::from(layout.units.bytes)),
             (88, "bytes of a page record", u64::from(self.u32(88)), u64::from(layout.record_bytes)),

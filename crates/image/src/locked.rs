@@ -1,6 +1,6 @@
 //! Files that one process has to itself.
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use nandscape_files::os::{self, LockedFile};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,21 +10,21 @@ use std::path::Path;
 const MODE: u32 = 0o600;
 
 /// Makes a file for this process alone; one that is there is refused.
-pub(crate) fn create(path: &Path) -> Result<LockedFile, ImageError> {
+pub(crate) fn create(path: &Path) -> Result<LockedFile> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
     let file = file.map_err(ImageError::io(path, "create"))?;
     take(file, false, path).inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
 /// Takes a file for this process alone, or together with others that only read.
-pub(crate) fn take(file: File, is_shared: bool, path: &Path) -> Result<LockedFile, ImageError> {
+pub(crate) fn take(file: File, is_shared: bool, path: &Path) -> Result<LockedFile> {
     LockedFile::take(file, is_shared)
         .map_err(ImageError::io(path, "lock"))?
         .ok_or_else(|| ImageError::unsuited(path, "the image is in use by another process"))
 }
 
 /// Opens a regular file. Anything else is refused, and none of it is waited for.
-pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File, ImageError> {
+pub(crate) fn open_regular(path: &Path, is_writable: bool) -> Result<File> {
     let refuse = |kind| match os::kind_of(kind) {
         Some(kind) => Err(ImageError::unsuited(path, format!("{kind}: expected an image file"))),
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! Flash in a file: what others have of it.
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::file::FileStore;
 use crate::flash::Flash;
 use crate::header::Header;
@@ -24,12 +24,7 @@ impl ImageMedium {
     /// Makes an image in a new file, wholly erased; `config` is kept in it as text.
     ///
     /// Errors: the file exists or cannot be made or locked, a wrong bad block, a configuration above 56 KiB.
-    pub fn create(
-        path: &Path,
-        geometry: &Geometry,
-        options: &NandOptions,
-        config: &str,
-    ) -> Result<Self, ImageError> {
+    pub fn create(path: &Path, geometry: &Geometry, options: &NandOptions, config: &str) -> Result<Self> {
         let header = start::header(path, geometry, options, config)?;
         let layout = header.layout();
         let bad = options.bad_blocks.of(geometry.blocks());
@@ -50,13 +45,13 @@ impl ImageMedium {
     /// failure of the machine that is every record.
     ///
     /// Errors name file and offset: not an image, a newer version, in use, a bad header or block table.
-    pub fn open(path: &Path) -> Result<Self, ImageError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let file = locked::take(open_regular(path, true)?, false, path)?;
         Self::start(path, file, FileStore::map)
     }
 
     /// Opens an image to look at it: writes stay in memory. Refused while a server has it.
-    pub fn open_aside(path: &Path) -> Result<Self, ImageError> {
+    pub fn open_aside(path: &Path) -> Result<Self> {
         let file = locked::take(open_regular(path, false)?, true, path)?;
         Self::start(path, file, FileStore::map_aside)
     }
@@ -64,8 +59,8 @@ impl ImageMedium {
     fn start(
         path: &Path,
         file: LockedFile,
-        map: fn(LockedFile, u64, &Path) -> Result<FileStore, ImageError>,
-    ) -> Result<Self, ImageError> {
+        map: fn(LockedFile, u64, &Path) -> Result<FileStore>,
+    ) -> Result<Self> {
         let header = Header::read_from(&file, path)?;
         let store = map(file, header.layout().data, path)?;
         let session = session_of(&store.file);

@@ -4,7 +4,7 @@
 //!
 //! Until everything in it is durable a snapshot has a temporary name and an own header: see [`Unfinished`].
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::header::Header;
 use crate::hold::{Copy, Hold, copy_range};
 use crate::layout::{BLOCK_BYTES, Layout, STATE};
@@ -51,7 +51,7 @@ impl ImageHandle {
     /// have been synced ([`nandscape_media::MediumState::sync`]): hold the lock under which the stack runs.
     ///
     /// Errors: the target exists or cannot be made, another snapshot of this image is on its way.
-    pub fn snapshot(&self, target: &Path) -> Result<Snapshot, ImageError> {
+    pub fn snapshot(&self, target: &Path) -> Result<Snapshot> {
         if self.hold.is_active() {
             return Err(ImageError::unsuited(target, "another snapshot of the same image is being copied"));
         }
@@ -104,7 +104,7 @@ impl ImageHandle {
 impl Snapshot {
     /// Copies the bytes, beside the running server, makes the snapshot durable and gives it its name. It is
     /// an image like any other, cleanly closed.
-    pub fn finish(mut self) -> Result<(), ImageError> {
+    pub fn finish(mut self) -> Result<()> {
         let layout = self.handle.header.layout();
         for block in &self.blocks {
             if !self.handle.hold.copy(&self.source, &layout, *block) {

@@ -1,7 +1,7 @@
 //! Making an image, and finding out what an image holds.
 
 use crate::blocks::{End, Words, lost_words};
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::flash::{Block, Flash, Mended};
 use crate::header::Header;
 use crate::layout::{CONFIG, CONFIG_BYTES, VERSION};
@@ -48,7 +48,7 @@ pub(crate) fn header(
     geometry: &Geometry,
     options: &NandOptions,
     config: &str,
-) -> Result<Header, ImageError> {
+) -> Result<Header> {
     if config.len() as u64 > CONFIG_BYTES {
         let what = format!("the configuration has {} bytes: expected at most {CONFIG_BYTES}", config.len());
         return Err(ImageError::unsuited(path, what));
@@ -67,12 +67,7 @@ pub(crate) fn header(
 }
 
 /// Opens an image in a store, on a machine that was started as `boot` says.
-pub(crate) fn load<S: Store>(
-    mut store: S,
-    header: Header,
-    boot: [u8; 16],
-    path: &Path,
-) -> Result<Flash<S>, ImageError> {
+pub(crate) fn load<S: Store>(mut store: S, header: Header, boot: [u8; 16], path: &Path) -> Result<Flash<S>> {
     let layout = header.layout();
     let copies = layout.states().map(|at| State::decode(&store.tables()[at as usize..][..state::BYTES]));
     let found = State::latest(copies);

@@ -2,7 +2,7 @@
 //! and its header says that it is no image, whatever name it is given; what a killed process leaves is
 //! replaced by the next snapshot of the same name.
 
-use crate::error::ImageError;
+use crate::error::{ImageError, Result};
 use crate::header::{Header, UNFINISHED};
 use crate::layout::Layout;
 use crate::locked::{self, open_regular};
@@ -29,7 +29,7 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     /// Makes an empty file beside `path`, which must not exist. Replaces what an earlier attempt left.
-    pub fn create(path: &Path) -> Result<Self, ImageError> {
+    pub fn create(path: &Path) -> Result<Self> {
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(ImageError::io(path, "create")(Errno::EXIST.into()));
         }
@@ -52,7 +52,7 @@ impl Unfinished {
     }
 
     /// Makes all durable, then the file a closed image, then gives it its name. An error leaves no file.
-    pub fn finish(&mut self, layout: &Layout) -> Result<(), ImageError> {
+    pub fn finish(&mut self, layout: &Layout) -> Result<()> {
         self.seal(layout).map_err(ImageError::io(&self.path, "copy"))?;
         rename_new(&self.partial, &self.path).map_err(ImageError::io(&self.path, "rename"))?;
         self.is_finished = true;
@@ -79,7 +79,7 @@ impl Drop for Unfinished {
 }
 
 /// Removes what a killed process left under the temporary name. Any other file stays, in the way.
-fn remove_leftover(partial: &Path) -> Result<(), ImageError> {
+fn remove_leftover(partial: &Path) -> Result<()> {
     if std::fs::symlink_metadata(partial).is_err() {
         return Ok(());
     }

@@ -4,7 +4,8 @@
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
-    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, SimTime, Token,
+    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, SimTime,
+    Token,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -94,7 +95,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         page: Ppn,
         transfer: u32,
         issue: Issue,
-    ) -> FlashResult<PageRead<O>> {
+    ) -> ReadResult<O> {
         let oob = match read {
             Ok(oob) => oob,
             Err(error) => return Err(self.failed(error, issue)),
@@ -209,24 +210,12 @@ impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
 
 impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
     #[inline(always)]
-    fn read(
-        &mut self,
-        page: Ppn,
-        transfer: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> FlashResult<PageRead<O>> {
+    fn read(&mut self, page: Ppn, transfer: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult<O> {
         let read = self.medium.read(page, data);
         self.time_read(read, page, transfer, issue)
     }
 
-    fn read_part(
-        &mut self,
-        page: Ppn,
-        start: u32,
-        data: &mut [u8],
-        issue: Issue,
-    ) -> FlashResult<PageRead<O>> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> ReadResult<O> {
         let transfer = data.len() as u32;
         let read = self.medium.read_part(page, start, data);
         self.time_read(read, page, transfer, issue)

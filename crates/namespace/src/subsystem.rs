@@ -7,9 +7,9 @@ pub use standard::{NvmSetError, SetFacts};
 use crate::sets::Shared;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Answer, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
+    Allocation, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
     FlashState, Ftl, FtlError, FtlResult, HostReports, Inspect, LogControl, NamespaceInfo, NamespaceResult,
-    Op, OpCounts, SimTime, Subsystem, Token,
+    Op, OpCounts, SimTime, Submitted, Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -220,13 +220,7 @@ impl Subsystem for NvmSubsystem {
     }
 
     /// A durable command is one with a flush of its set behind it, and counts as both.
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer> {
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let command = command.into_block()?;
         let space = &mut self.spaces[namespace as usize];
         space.counts.count(command, space.page_bytes);

@@ -1,9 +1,10 @@
 //! The reader of every format made of fixed-size binary records.
 
 use crate::decode::Bytes;
+use crate::error::Result;
 use crate::gate::{Clock, Gate, Parsed, ReadSettings};
 use crate::lines::read_some;
-use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, TraceReader, WorkloadInfo};
 
 pub(crate) trait RecordFormat: Send {
     fn record_bytes(&self) -> usize;
@@ -61,7 +62,7 @@ impl<F: RecordFormat> BinaryReader<F> {
 
     /// Fills the buffer to at least one record; `false` at the end of the source.
     #[cold]
-    fn refill(&mut self) -> Result<bool, TraceError> {
+    fn refill(&mut self) -> Result<bool> {
         let size = self.format.record_bytes();
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -88,7 +89,7 @@ impl<F: RecordFormat> BinaryReader<F> {
     }
 
     #[inline]
-    fn next_record(&mut self) -> Result<Option<IoRecord>, TraceError> {
+    fn next_record(&mut self) -> Result<Option<IoRecord>> {
         let size = self.format.record_bytes();
         loop {
             if self.end - self.start < size && !self.refill()? {
@@ -123,7 +124,7 @@ impl<F: RecordFormat> BinaryReader<F> {
 }
 
 impl<F: RecordFormat> Iterator for BinaryReader<F> {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

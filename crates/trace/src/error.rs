@@ -2,6 +2,9 @@
 
 use nandscape_core::TraceError;
 
+/// What a trace gives, or why not.
+pub(crate) type Result<T, E = TraceError> = std::result::Result<T, E>;
+
 /// A record is wrong. `place` is "line 17" or "offset 4096".
 pub(crate) fn record(source: &str, place: String, message: impl Into<String>) -> TraceError {
     TraceError::Record { source_name: source.to_owned(), place, message: message.into() }

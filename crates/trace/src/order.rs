@@ -1,5 +1,6 @@
 //! Time stamps of public files that are not in order, or too coarse.
 
+use crate::error::Result;
 use crate::gate::TIME_MAX_NS;
 use nandscape_core::{IoRecord, SimTime, TraceError, TraceReader, WorkloadInfo};
 use std::collections::VecDeque;
@@ -60,7 +61,7 @@ impl<R: TraceReader> SortWindow<R> {
 }
 
 impl<R: TraceReader> Iterator for SortWindow<R> {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.fill();
@@ -182,7 +183,7 @@ impl<R: TraceReader> SpreadSeconds<R> {
 }
 
 impl<R: TraceReader> Iterator for SpreadSeconds<R> {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.group.is_empty() {

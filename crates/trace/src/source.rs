@@ -2,9 +2,10 @@
 
 pub(crate) use crate::decode::Bytes;
 use crate::decode::decompress;
+use crate::error::Result;
 use crate::error::io;
 use crate::generators::Generator;
-use nandscape_core::{Params, TraceError};
+use nandscape_core::Params;
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// A file; a pipe or device is copied to a temporary file if it must be `reusable`.
-    pub(crate) fn file(path: &Path, reusable: bool) -> Result<Self, TraceError> {
+    pub(crate) fn file(path: &Path, reusable: bool) -> Result<Self> {
         let name = path.display().to_string();
         let meta = std::fs::metadata(path).map_err(|error| io(&name, error.to_string()))?;
         if meta.is_dir() {
@@ -47,11 +48,11 @@ impl Source {
         Self::once(name, Box::new(file), reusable)
     }
 
-    pub(crate) fn stdin(reusable: bool) -> Result<Self, TraceError> {
+    pub(crate) fn stdin(reusable: bool) -> Result<Self> {
         Self::once("standard input".to_owned(), Box::new(std::io::stdin()), reusable)
     }
 
-    fn once(name: String, stream: Bytes, reusable: bool) -> Result<Self, TraceError> {
+    fn once(name: String, stream: Bytes, reusable: bool) -> Result<Self> {
         if !reusable {
             return Ok(Self::Once { name, stream: Mutex::new(Some(stream)), copy: OnceLock::new() });
         }
@@ -69,7 +70,7 @@ impl Source {
     }
 
     /// The decompressed bytes from the start.
-    pub(crate) fn open(&self) -> Result<Bytes, TraceError> {
+    pub(crate) fn open(&self) -> Result<Bytes> {
         let name = self.name();
         let raw: Bytes = match self {
             Self::File(path) => Box::new(File::open(path).map_err(|error| io(&name, error.to_string()))?),
@@ -88,7 +89,7 @@ impl Source {
     }
 
     /// Makes sure that the source can be opened again, given what is left of its (decompressed) stream.
-    pub(crate) fn keep(&self, bytes: Bytes) -> Result<Bytes, TraceError> {
+    pub(crate) fn keep(&self, bytes: Bytes) -> Result<Bytes> {
         match self {
             Self::Once { name, copy, .. } if copy.get().is_none() => {
                 let copy = copy.get_or_init_checked(|| spool(bytes, name))?;
@@ -111,20 +112,20 @@ impl<T> GetOrInitChecked<T> for OnceLock<T> {
     }
 }
 
-fn spool(mut stream: Bytes, name: &str) -> Result<NamedTempFile, TraceError> {
+fn spool(mut stream: Bytes, name: &str) -> Result<NamedTempFile> {
     let failed = |error: std::io::Error| io(name, format!("cannot be kept in a temporary file: {error}"));
     let mut copy = NamedTempFile::new().map_err(failed)?;
     std::io::copy(&mut stream, &mut copy).map_err(failed)?;
     Ok(copy)
 }
 
-fn reopen(copy: &NamedTempFile, name: &str) -> Result<Bytes, TraceError> {
+fn reopen(copy: &NamedTempFile, name: &str) -> Result<Bytes> {
     Ok(Box::new(copy.reopen().map_err(|error| io(name, error.to_string()))?))
 }
 
 /// The first bytes, and the whole stream again. A stream that breaks inside its head is an error at the place
 /// where it breaks, not here, so that the requests before it are still read.
-pub(crate) fn head(mut bytes: Bytes, name: &str) -> Result<(Vec<u8>, Bytes), TraceError> {
+pub(crate) fn head(mut bytes: Bytes, name: &str) -> Result<(Vec<u8>, Bytes)> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     let failure = (&mut bytes).take(HEAD_BYTES as u64).read_to_end(&mut head).err();
     if let Some(error) = &failure

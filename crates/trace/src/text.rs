@@ -1,9 +1,10 @@
 //! The reader of every line-based format.
 
 use crate::decode::Bytes;
+use crate::error::Result;
 use crate::gate::{Clock, Gate, Parsed, ReadSettings};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
-use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceReader, WorkloadInfo};
 
 pub(crate) trait LineFormat: Send {
     /// Reads one line. `number` counts from 1. The message of an error says what was found and what was
@@ -45,7 +46,7 @@ impl<F: LineFormat> TextReader<F> {
 }
 
 impl<F: LineFormat> Iterator for TextReader<F> {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.gate.is_finished() {

@@ -1,5 +1,6 @@
 //! From a text and options to a stream of requests that can be opened any number of times.
 
+use crate::error::Result;
 use crate::error::{io, spec};
 use crate::formats;
 use crate::gate::ReadSettings;
@@ -40,7 +41,7 @@ impl FromStr for WorkloadSpec {
 
     /// A registered generator name (alone or before the first colon) is a generator, `-` is standard input,
     /// anything else a file. A file that is named like a generator is reached as `./name`.
-    fn from_str(text: &str) -> Result<Self, TraceError> {
+    fn from_str(text: &str) -> Result<Self> {
         if text == "-" {
             return Ok(Self::Stdin);
         }
@@ -85,12 +86,12 @@ struct Inner {
     source: Source,
     options: OpenOptions,
     target: Target,
-    dense: OnceLock<Result<Arc<DenseMap>, TraceError>>,
+    dense: OnceLock<Result<Arc<DenseMap>>>,
 }
 
 /// Opens a workload once. Standard input is streamed where one pass is enough, and kept in a temporary file
 /// where it is not (`repeat`, `remap_dense`, formats with several volumes).
-pub fn open(text: &str, options: &OpenOptions, target: Target) -> Result<BoxReader, TraceError> {
+pub fn open(text: &str, options: &OpenOptions, target: Target) -> Result<BoxReader> {
     let reusable = options.repeat > 1 || options.remap_dense;
     Workload::build(text, options, target, reusable)?.open()
 }
@@ -98,11 +99,11 @@ pub fn open(text: &str, options: &OpenOptions, target: Target) -> Result<BoxRead
 impl Workload {
     /// Checks the text and the options. Input that can be read only once (standard input, a pipe) is copied
     /// to a temporary file first.
-    pub fn new(text: &str, options: &OpenOptions, target: Target) -> Result<Self, TraceError> {
+    pub fn new(text: &str, options: &OpenOptions, target: Target) -> Result<Self> {
         Self::build(text, options, target, true)
     }
 
-    fn build(text: &str, options: &OpenOptions, target: Target, reusable: bool) -> Result<Self, TraceError> {
+    fn build(text: &str, options: &OpenOptions, target: Target, reusable: bool) -> Result<Self> {
         let workload_spec: WorkloadSpec = text.parse()?;
         check_options(text, options, &workload_spec)?;
         let name = workload_spec.to_string();
@@ -125,12 +126,7 @@ impl Workload {
 
     /// A trace that is in memory already, compressed or not. `name` stands in messages, and its extension
     /// helps detection.
-    pub fn from_bytes(
-        name: &str,
-        bytes: &[u8],
-        options: &OpenOptions,
-        target: Target,
-    ) -> Result<Self, TraceError> {
+    pub fn from_bytes(name: &str, bytes: &[u8], options: &OpenOptions, target: Target) -> Result<Self> {
         check_options(name, options, &WorkloadSpec::File(PathBuf::from(name)))?;
         let source = Source::Memory { name: name.to_owned(), bytes: bytes.into() };
         let (name, options) = (name.to_owned(), options.clone());
@@ -148,7 +144,7 @@ impl Workload {
     }
 
     /// Opens it from the start.
-    pub fn open(&self) -> Result<BoxReader, TraceError> {
+    pub fn open(&self) -> Result<BoxReader> {
         if self.0.options.repeat == 1 {
             return self.0.once();
         }
@@ -157,7 +153,7 @@ impl Workload {
     }
 
     /// Bytes from address 0 to the largest end of any request, as opened (so after a dense remap). One pass.
-    pub fn span_bytes(&self) -> Result<u64, TraceError> {
+    pub fn span_bytes(&self) -> Result<u64> {
         if self.0.options.remap_dense {
             return Ok(self.0.dense_map()?.pages() * crate::pages::GRANULE);
         }
@@ -176,7 +172,7 @@ impl fmt::Debug for Workload {
     }
 }
 
-fn check_options(text: &str, options: &OpenOptions, workload: &WorkloadSpec) -> Result<(), TraceError> {
+fn check_options(text: &str, options: &OpenOptions, workload: &WorkloadSpec) -> Result<()> {
     if options.repeat == 0 {
         return Err(spec(text, "repeat = 0: expected 1 or more"));
     }
@@ -208,7 +204,7 @@ impl Inner {
         }
     }
 
-    fn raw(&self) -> Result<BoxReader, TraceError> {
+    fn raw(&self) -> Result<BoxReader> {
         if let Source::Generator { entry, params } = &self.source {
             let context = generators::Context { target: self.target, seed: self.options.seed };
             return (entry.build)(params, context).map_err(|error| spec(&self.name, error));
@@ -222,7 +218,7 @@ impl Inner {
         formats::open(format, &params, &head, bytes, &name, self.settings())
     }
 
-    fn limited(&self) -> Result<BoxReader, TraceError> {
+    fn limited(&self) -> Result<BoxReader> {
         let reader = self.raw()?;
         Ok(match self.options.limit {
             Some(limit) => Box::new(Limit::new(reader, limit)),
@@ -231,7 +227,7 @@ impl Inner {
     }
 
     /// Everything but the repetition.
-    fn once(self: &Arc<Self>) -> Result<BoxReader, TraceError> {
+    fn once(self: &Arc<Self>) -> Result<BoxReader> {
         let reader = self.limited()?;
         let reader: BoxReader = if self.options.remap_dense {
             Box::new(dense(reader, self.dense_map()?))
@@ -249,7 +245,7 @@ impl Inner {
     }
 
     /// Largest end of each volume, by one pass.
-    fn ends(&self) -> Result<Ends, TraceError> {
+    fn ends(&self) -> Result<Ends> {
         let mut ends = Ends::new();
         for record in self.limited()? {
             let record = record?;
@@ -260,7 +256,7 @@ impl Inner {
     }
 
     /// The dense address space, built by one pass at first use.
-    fn dense_map(&self) -> Result<Arc<DenseMap>, TraceError> {
+    fn dense_map(&self) -> Result<Arc<DenseMap>> {
         let build = || {
             let mut set = PageSet::new();
             for record in self.limited()? {

@@ -1,8 +1,9 @@
 //! Conversion to any writable format.
 
+use crate::error::Result;
 use crate::error::{io, spec};
 use crate::formats;
-use nandscape_core::{TraceError, TraceReader};
+use nandscape_core::TraceReader;
 use std::io::{BufWriter, Write};
 
 /// What [`convert_skipping`] did.
@@ -19,25 +20,16 @@ pub struct Converted {
 /// Errors of the reader come back as they are. A request that the format cannot hold (a discard in MSR, a
 /// start that is not on a sector in MQSim) is an error that names it. The caller makes the file appear
 /// atomically: after an error, what was written is not a valid trace.
-pub fn convert(reader: impl TraceReader, format: &str, out: &mut dyn Write) -> Result<u64, TraceError> {
+pub fn convert(reader: impl TraceReader, format: &str, out: &mut dyn Write) -> Result<u64> {
     run(reader, format, out, false).map(|done| done.written)
 }
 
 /// As [`convert`], but requests that the format cannot hold are left out and counted.
-pub fn convert_skipping(
-    reader: impl TraceReader,
-    format: &str,
-    out: &mut dyn Write,
-) -> Result<Converted, TraceError> {
+pub fn convert_skipping(reader: impl TraceReader, format: &str, out: &mut dyn Write) -> Result<Converted> {
     run(reader, format, out, true)
 }
 
-fn run(
-    mut reader: impl TraceReader,
-    format: &str,
-    out: &mut dyn Write,
-    skip: bool,
-) -> Result<Converted, TraceError> {
+fn run(mut reader: impl TraceReader, format: &str, out: &mut dyn Write, skip: bool) -> Result<Converted> {
     let (entry, params) = formats::by_call(format).map_err(|message| spec(format, message))?;
     let make = entry.write.ok_or_else(|| {
         let writable = formats::FORMATS.iter().filter(|f| f.is_writable()).map(|f| f.info.name);

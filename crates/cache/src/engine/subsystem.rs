@@ -6,7 +6,8 @@ use nandscape_core::Op;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Answer, CacheReport, CacheReports, Clocked, Command, Completion, Control, Extent,
-    HostReports, Inspect, NamespaceError, NamespaceInfo, NamespaceResult, SimTime, Subsystem, Token,
+    HostReports, Inspect, NamespaceError, NamespaceInfo, NamespaceResult, SimTime, Submitted, Subsystem,
+    Token,
 };
 use nandscape_policies::eviction::Eviction;
 
@@ -53,13 +54,7 @@ impl<E: Eviction> Subsystem for Cache<E> {
         }
     }
 
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer> {
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let command = command.into_block()?;
         let done = Self::submit(self, namespace as u16, command, payload, at);
         done.map(Answer::from).map_err(|error| self.refusal(command.extent, error))

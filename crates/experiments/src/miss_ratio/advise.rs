@@ -3,6 +3,7 @@
 use super::feed::Feed;
 use super::simulate::Replacement;
 use super::{Options, bad_value};
+use crate::Result;
 use nandscape_policies::Map;
 use nandscape_policies::eviction::EVICTIONS;
 use nandscape_policies::simulate::advice::{Advice, Sample, advise as suggest, sizes as default_sizes};
@@ -57,7 +58,7 @@ pub fn advise(
     reader: BoxReader,
     case: &AdviseCase,
     options: &Options<'_>,
-) -> Result<Advised, RunError> {
+) -> Result<Advised> {
     let start = Instant::now();
     let names: Vec<String> = if case.evictions.is_empty() {
         EVICTIONS.iter().chain([&BELADY]).map(|info| info.name.to_owned()).collect()
@@ -108,7 +109,7 @@ fn read(
     case: &AdviseCase,
     sampler: Sampler,
     options: &Options<'_>,
-) -> Result<Stream, RunError> {
+) -> Result<Stream> {
     let mut feed = Feed::new(reader, workload, &[case.block_bytes]);
     let mut stream =
         Stream { requests: Vec::new(), distances: StackDistances::new(), all: Accesses::default() };
@@ -139,7 +140,7 @@ fn curves(
     sampler: Sampler,
     block: u64,
     options: &Options<'_>,
-) -> Result<Vec<Curve>, RunError> {
+) -> Result<Vec<Curve>> {
     let scaled: Vec<u32> = sizes
         .iter()
         .map(|size| {
@@ -158,7 +159,7 @@ fn curves(
     let tasks: Vec<(usize, usize)> =
         (0..policies.len()).flat_map(|policy| (0..sizes.len()).map(move |size| (policy, size))).collect();
     let done = AtomicU64::new(0);
-    let run = |&(policy, size): &(usize, usize)| -> Result<Point, RunError> {
+    let run = |&(policy, size): &(usize, usize)| -> Result<Point> {
         if options.is_stopped() {
             return Err(RunError::Interrupted);
         }

@@ -2,6 +2,7 @@
 
 use super::feed::{Feed, Unit};
 use super::{Options, bad_value};
+use crate::Result;
 use nandscape_core::registry::unknown_name;
 use nandscape_core::{ParamError, TraceError};
 use nandscape_policies::Map;
@@ -142,7 +143,7 @@ pub fn simulate(
     reader: BoxReader,
     cases: &[Case],
     options: &Options<'_>,
-) -> Result<Vec<Row>, RunError> {
+) -> Result<Vec<Row>> {
     let mut units: Vec<Unit> = cases.iter().map(|case| case.block_bytes).collect();
     units.sort_unstable();
     units.dedup();
@@ -159,7 +160,7 @@ pub fn simulate(
             let unit = units.binary_search(&case.block_bytes).expect("it is among them");
             Ok(Run { row: case.row(workload, options.seed), unit, work, took: Duration::ZERO })
         })
-        .collect::<Result<Vec<Run>, RunError>>()?;
+        .collect::<Result<Vec<Run>>>()?;
     let keeps: Vec<bool> = (0..units.len())
         .map(|unit| runs.iter().any(|run| run.unit == unit && matches!(run.work, Work::AtTheEnd)))
         .collect();

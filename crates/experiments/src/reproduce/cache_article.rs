@@ -5,10 +5,11 @@
 //! in random order, and then asked for what it has.
 
 use super::{Context, Done, Reproduction, Table, experiment};
+use crate::Result;
 use nandscape_cache::presets::PRESETS;
 use nandscape_report::Run;
+use nandscape_stack::RunOptions;
 use nandscape_stack::cache::NO_CACHE;
-use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use std::fmt::{Display, Write as _};
 
@@ -178,7 +179,7 @@ fn jobs(size: &str, request: &str, is_warmed: bool, counts: Option<(u64, u64)>) 
     text
 }
 
-fn run(context: &Context<'_>, keys: &[(&str, &dyn Display)], jobs: &str) -> Result<Run, RunError> {
+fn run(context: &Context<'_>, keys: &[(&str, &dyn Display)], jobs: &str) -> Result<Run> {
     context.run_jobs(&context.config(None, keys)?, ID, jobs, RunOptions::default())
 }
 
@@ -190,7 +191,7 @@ fn four(run: &Run) -> Four {
     [of("read"), of("write"), of("randread"), of("randwrite")]
 }
 
-fn raw(raw: &Raw, scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
+fn raw(raw: &Raw, scale: &Scale, context: &Context<'_>) -> Result<Four> {
     let jobs = jobs(VOLUME, raw.request, false, Some((scale.sequential, scale.random)));
     Ok(four(&run(context, &[("cache.preset", &"none"), ("disk.preset", &raw.preset)], &jobs)?))
 }
@@ -200,14 +201,14 @@ const FLASH: (&str, &dyn Display) = ("device.preset", &"article-ssd");
 /// drive.
 const FLASH_BLOCKS: (&str, &dyn Display) = ("device.blocks_per_plane", &512);
 
-fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four, RunError> {
+fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four> {
     let jobs = jobs("256m", "4k", false, Some((scale.sequential, scale.random)));
     // Reads of what was never written take no time, so all is written first.
     Ok(four(&run(context, &[FLASH, FLASH_BLOCKS, ("workload.precondition", &"fill:50%")], &jobs)?))
 }
 
 /// A cache of a design in front of the disk, over the rated SSD or over the flash stack.
-fn cached(preset: &str, is_flash: bool, scale: &Scale, context: &Context<'_>) -> Result<Run, RunError> {
+fn cached(preset: &str, is_flash: bool, scale: &Scale, context: &Context<'_>) -> Result<Run> {
     let (mut mib, region_kib) = scale.sizes(preset);
     let mut keys: Vec<(&str, &dyn Display)> =
         vec![("cache.preset", &preset), ("disk.preset", &"article-hdd")];
@@ -253,7 +254,7 @@ fn rows(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
             let over_flash = has_ssd.then(|| cached(name, true, scale, context)).transpose()?;
             Ok((cached(name, false, scale, context)?, over_flash))
         })
-        .collect::<Result<_, RunError>>()?;
+        .collect::<Result<_>>()?;
     for (run, _) in &runs {
         of_cache(run, out);
     }

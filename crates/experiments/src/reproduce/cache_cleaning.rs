@@ -5,10 +5,11 @@
 //! same, and half of its blocks or more are dirty when it begins, far above the target of either policy.
 
 use super::{Context, Done, Reproduction, Table, experiment};
+use crate::Result;
 use nandscape_report::{RowSeries, Run};
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::jobs::timeline::Window;
-use nandscape_stack::{RunError, RunOptions};
+use nandscape_stack::RunOptions;
 use std::fmt::Display;
 
 const ID: &str = "cache-cleaning";
@@ -70,7 +71,7 @@ fn jobs(load: &Load, scale: Scale) -> String {
     )
 }
 
-fn run(jobs: &str, keys: &[(&str, &str)], context: &Context<'_>) -> Result<Run, RunError> {
+fn run(jobs: &str, keys: &[(&str, &str)], context: &Context<'_>) -> Result<Run> {
     let mut all: Vec<(&str, &dyn Display)> = vec![
         ("cache.preset", &"nandscape"),
         ("cache.admission", &"all"),

@@ -7,9 +7,10 @@
 //! written as often as in the source's two hours.
 
 use super::{Context, Done, Reproduction, Table, experiment};
+use crate::Result;
 use nandscape_report::Run;
+use nandscape_stack::RunOptions;
 use nandscape_stack::config::{ConfigError, StackConfig};
-use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use std::fmt::{Display, Write as _};
 
@@ -121,7 +122,7 @@ impl Case {
         context.config(Some(self.preset), &keys)
     }
 
-    fn run(&self, scale: &Scale, context: &Context<'_>) -> Result<Measured, RunError> {
+    fn run(&self, scale: &Scale, context: &Context<'_>) -> Result<Measured> {
         let seconds = scale.seconds();
         let interval_ns = Some((seconds * 1e9) as u64 / WINDOWS + 1);
         let options = RunOptions { interval_ns, with_series: true, ..RunOptions::default() };

@@ -5,6 +5,7 @@
 //! notes.
 
 use super::{Context, Done, Reproduction, Sabotage, Table, experiment};
+use crate::Result;
 use nandscape_core::command::Payload;
 use nandscape_core::{BlockCommand, Extent, Hint, NamespaceError, Op, SimTime};
 use nandscape_sim::RunResult;
@@ -53,7 +54,7 @@ fn example(context: &Context<'_>, out: &mut Table) -> Done {
 }
 
 /// Blocks reclaimed and pages copied by the time nothing more can be gained.
-fn copies(context: &Context<'_>, streams: u32) -> Result<(u64, u64), RunError> {
+fn copies(context: &Context<'_>, streams: u32) -> Result<(u64, u64)> {
     let keys: [(&str, &dyn Display); 12] = [
         ("ftl.kind", &"page-map"),
         ("device.channels", &1),
@@ -99,7 +100,7 @@ enum Logs {
 }
 
 /// One run: 512 MiB of flash, a part of it filled once in order before anything is counted.
-fn run(context: &Context<'_>, logs: Logs, spec: &str, filled: &str) -> Result<RunResult, RunError> {
+fn run(context: &Context<'_>, logs: Logs, spec: &str, filled: &str) -> Result<RunResult> {
     let (streams, split) = (if logs == Logs::One { 0 } else { 2 }, logs == Logs::Divided);
     let split = if split { "auto" } else { "global" };
     let keys: [(&str, &dyn Display); 13] = [
@@ -129,7 +130,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(context: &Context<'_>, spec: &str, filled: &str) -> Result<Self, RunError> {
+    fn new(context: &Context<'_>, spec: &str, filled: &str) -> Result<Self> {
         let (one, two) =
             rayon::join(|| run(context, Logs::One, spec, filled), || run(context, Logs::Two, spec, filled));
         Ok(Self { one: one?, two: two? })

@@ -7,7 +7,7 @@ use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Cause, Clocked, FlashDevice, FlashError, FlashResult, FlashState, Issue,
-    JournalRefusal, Lpn, MapJournal, Oob, PageRead, Ppn, SimTime, Token,
+    JournalRefusal, Lpn, MapJournal, Oob, Ppn, ReadResult, SimTime, Token,
 };
 
 impl<D: FlashDevice> BlockState for Journal<D> {
@@ -51,18 +51,12 @@ impl<D: FlashDevice> FlashState for Journal<D> {
 
 impl<D: FlashDevice> FlashDevice for Journal<D> {
     #[inline]
-    fn read(
-        &mut self,
-        page: Ppn,
-        transfer: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> FlashResult<PageRead> {
+    fn read(&mut self, page: Ppn, transfer: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult {
         self.device.read(page, transfer, data, issue).map_err(unreadable)
     }
 
     #[inline]
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> FlashResult<PageRead> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> ReadResult {
         self.device.read_part(page, start, data, issue).map_err(unreadable)
     }
 

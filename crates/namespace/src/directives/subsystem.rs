@@ -5,8 +5,8 @@ use super::state::{ControllerId, Directives, Logs};
 use super::wire::WriteDirective;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Answer, Clocked, Command, Control, Hint, Inspect, Layered, LogStatus, NamespaceResult, Op,
-    PlacementReport, PlacementReports, SimTime, Subsystem,
+    Clocked, Command, Control, Hint, Inspect, Layered, LogStatus, NamespaceResult, Op, PlacementReport,
+    PlacementReports, SimTime, Submitted, Subsystem,
 };
 
 /// What the hint of a host's write command means.
@@ -145,13 +145,7 @@ impl Layered for DirectedSubsystem {
         &mut *self.inner
     }
 
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer> {
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let Command::Block(mut command) = command else {
             return self.inner.submit(namespace, command, payload, at);
         };

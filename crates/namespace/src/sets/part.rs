@@ -2,7 +2,7 @@
 
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, PageRead, Ppn,
+    FlashResult, FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, Ppn, ReadResult,
     SimTime, Token, UnitId,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -193,13 +193,7 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
 }
 
 impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
-    fn read(
-        &mut self,
-        page: Ppn,
-        transfer: u32,
-        data: Option<&mut [u8]>,
-        issue: Issue,
-    ) -> FlashResult<PageRead> {
+    fn read(&mut self, page: Ppn, transfer: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult {
         let place = self.page(page)?;
         let read = self.device().read(place, transfer, data, self.issue(issue));
         let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
@@ -208,7 +202,7 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         Ok(read)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> FlashResult<PageRead> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> ReadResult {
         let place = self.page(page)?;
         let read = self.device().read_part(place, start, data, self.issue(issue));
         let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;

@@ -8,7 +8,8 @@ use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, SimTime, Token, words,
+    FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, ReadResult, SimTime, Token,
+    words,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, MediumState, Nand};
@@ -217,7 +218,7 @@ impl FlashState for CrashDevice {
 }
 
 impl FlashDevice for CrashDevice {
-    fn read(&mut self, page: Ppn, _: u32, data: Option<&mut [u8]>, issue: Issue) -> FlashResult<PageRead> {
+    fn read(&mut self, page: Ppn, _: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult {
         let mut core = lock(&self.core);
         let read = core.medium.read(page, data);
         if matches!(read, Ok(_) | Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. })) {

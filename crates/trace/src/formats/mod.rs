@@ -30,12 +30,13 @@ mod vscsi;
 
 use crate::binary::{BinaryReader, RecordFormat};
 use crate::decode::Bytes;
+use crate::error::Result;
 use crate::error::{io, spec};
 use crate::gate::{Clock, ReadSettings};
 use crate::options::{BoxReader, OpenOptions, parse_call};
 use crate::text::{LineFormat, TextReader};
 use crate::writer::RecordWriter;
-use nandscape_core::{Info, ParamError, Params, TraceError, registry};
+use nandscape_core::{Info, ParamError, Params, registry};
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -188,11 +189,7 @@ pub(crate) fn by_call(text: &str) -> Result<(&'static Format, Params), String> {
     Ok((format, params))
 }
 
-pub(crate) fn choose(
-    head: &[u8],
-    name: &str,
-    options: &OpenOptions,
-) -> Result<(&'static Format, Params), TraceError> {
+pub(crate) fn choose(head: &[u8], name: &str, options: &OpenOptions) -> Result<(&'static Format, Params)> {
     if let Some(requested) = requested(options).map_err(|message| spec(name, message))? {
         return Ok(requested);
     }
@@ -235,7 +232,7 @@ pub(crate) fn open(
     bytes: Bytes,
     name: &str,
     settings: ReadSettings,
-) -> Result<BoxReader, TraceError> {
+) -> Result<BoxReader> {
     let make = |bytes, settings| {
         (format.read)(Input { bytes, name: name.to_owned(), settings }, params)
             .map_err(|message| io(name, message))

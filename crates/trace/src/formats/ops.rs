@@ -12,14 +12,13 @@
 
 use super::{Confidence, Format, Input};
 use crate::decode::decompress;
+use crate::error::Result;
 use crate::error::shown;
 use crate::fields::{decimal, split, whole, whole32};
 use crate::gate::{Clock, Gate};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use crate::options::BoxReader;
-use nandscape_core::{
-    Info, IoRecord, Origin, Params, SimTime, TraceError, TraceReader, WorkloadInfo, keys, units,
-};
+use nandscape_core::{Info, IoRecord, Origin, Params, SimTime, TraceReader, WorkloadInfo, keys, units};
 use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsOptions};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -204,7 +203,7 @@ fn parse(line: &[u8]) -> Result<FileOp, String> {
 }
 
 impl Ops {
-    fn step(&mut self) -> Result<(), TraceError> {
+    fn step(&mut self) -> Result<()> {
         let number = self.lines.number() + 1;
         let outcome = match self.lines.next_line() {
             Ok(Some(line)) if number == 1 => {
@@ -241,7 +240,7 @@ impl Ops {
 }
 
 impl Iterator for Ops {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.gate.is_finished() {
@@ -292,7 +291,7 @@ mod tests {
 
     const SAMPLE: &str = "ts_us,op,pid,file,offset,len\n10,create,5,1,0,0\n20,hint,5,1,0,3\n30,write,5,1,0,9000\n40,fsync,5,1,0,0\n";
 
-    fn all(format: &str, text: &str) -> Result<Vec<IoRecord>, TraceError> {
+    fn all(format: &str, text: &str) -> Result<Vec<IoRecord>, nandscape_core::TraceError> {
         let options = OpenOptions { format: Some(format.to_owned()), ..OpenOptions::default() };
         Workload::from_bytes("t.ops.csv", text.as_bytes(), &options, Target::NONE)?.open()?.collect()
     }

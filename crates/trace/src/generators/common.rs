@@ -1,9 +1,10 @@
 //! What the generators of single-size requests share: the area, the mix, the clock.
 
 use super::Context;
+use crate::error::Result;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, seeded};
 use nandscape_core::{
-    IoRecord, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, keys, units,
+    IoRecord, ParamError, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys, units,
 };
 
 keys! {
@@ -149,7 +150,7 @@ pub(crate) fn synthetic<P: Pattern>(
 }
 
 impl<P: Pattern> Iterator for Synthetic<P> {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

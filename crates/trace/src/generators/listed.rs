@@ -1,7 +1,8 @@
 //! A reader over requests that were laid out beforehand, for the small synthetic application loads.
 
 use super::common::info_of;
-use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
+use crate::error::Result;
+use nandscape_core::{IoRecord, SimTime, TraceOp, TraceReader, WorkloadInfo};
 
 /// (offset, length) of write requests in order, `gap_ns` apart.
 pub(crate) struct Listed {
@@ -20,7 +21,7 @@ impl Listed {
 }
 
 impl Iterator for Listed {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let &(offset, len) = self.requests.get(self.next)?;

@@ -7,9 +7,8 @@
 
 use super::Generator;
 use super::common::{check_gap, info_of};
-use nandscape_core::{
-    Info, IoRecord, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, keys,
-};
+use crate::error::Result;
+use nandscape_core::{Info, IoRecord, ParamError, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys};
 
 keys! { PARAMS:
     PRESET: String = choice(&["t1", "t2", "t3"]) or "t1",
@@ -80,7 +79,7 @@ impl MqsimT {
 }
 
 impl Iterator for MqsimT {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

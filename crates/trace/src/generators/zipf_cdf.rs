@@ -8,10 +8,9 @@
 
 use super::Generator;
 use super::common::{BS, GAP, OFFSET, check_gap, info_of, threshold};
+use crate::error::Result;
 use crate::options::BoxReader;
-use nandscape_core::{
-    Info, IoRecord, ParamError, Params, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo, keys,
-};
+use nandscape_core::{Info, IoRecord, ParamError, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys};
 
 keys! { PARAMS:
     RANKS: u64 = count() or "1M", "blocks, a count";
@@ -141,7 +140,7 @@ impl SplitMix64 {
 }
 
 impl Iterator for ZipfCdf {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

@@ -13,8 +13,9 @@ mod windows;
 pub use histogram::{Distribution, Histogram};
 pub use windows::Window;
 
+use crate::error::Result;
 use crate::pages::{GRANULE, PageSet};
-use nandscape_core::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, TraceOp, TraceReader, WorkloadInfo};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use windows::Windows;
@@ -161,7 +162,7 @@ pub struct TraceStats {
 
 impl TraceStats {
     /// Reads a workload to its end.
-    pub fn of(mut reader: impl TraceReader, options: StatsOptions) -> Result<Self, TraceError> {
+    pub fn of(mut reader: impl TraceReader, options: StatsOptions) -> Result<Self> {
         let mut gather = Gather::new(options);
         for record in reader.by_ref() {
             gather.add(&record?);

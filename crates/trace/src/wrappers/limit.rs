@@ -1,7 +1,8 @@
 //! `--limit N`: the first N requests of the source.
 
+use crate::error::Result;
 use crate::options::BoxReader;
-use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceReader, WorkloadInfo};
 
 pub(crate) struct Limit {
     inner: BoxReader,
@@ -16,7 +17,7 @@ impl Limit {
 }
 
 impl Iterator for Limit {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {

@@ -6,8 +6,9 @@ pub(crate) mod repeat;
 pub(crate) mod time_scale;
 pub(crate) mod volumes;
 
+use crate::error::Result;
 use crate::options::BoxReader;
-use nandscape_core::{IoRecord, Origin, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, TraceReader, WorkloadInfo};
 
 /// Changes each request of another reader. An error of the change ends it.
 pub(crate) struct Changed<C> {
@@ -16,14 +17,14 @@ pub(crate) struct Changed<C> {
     is_finished: bool,
 }
 
-impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> Changed<C> {
+impl<C: FnMut(&mut IoRecord) -> Result<()>> Changed<C> {
     pub(crate) fn new(inner: BoxReader, change: C) -> Self {
         Self { inner, change, is_finished: false }
     }
 }
 
-impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> Iterator for Changed<C> {
-    type Item = Result<IoRecord, TraceError>;
+impl<C: FnMut(&mut IoRecord) -> Result<()>> Iterator for Changed<C> {
+    type Item = Result<IoRecord>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -41,7 +42,7 @@ impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> Iterator for Changed<C> 
     }
 }
 
-impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> TraceReader for Changed<C> {
+impl<C: FnMut(&mut IoRecord) -> Result<()>> TraceReader for Changed<C> {
     fn info(&self) -> WorkloadInfo {
         self.inner.info()
     }
@@ -53,12 +54,13 @@ impl<C: FnMut(&mut IoRecord) -> Result<(), TraceError>> TraceReader for Changed<
 
 #[cfg(test)]
 pub(crate) mod testing {
-    use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
+    use crate::error::Result;
+    use nandscape_core::{IoRecord, SimTime, TraceOp, TraceReader, WorkloadInfo};
 
     pub(crate) struct List(pub(crate) std::vec::IntoIter<IoRecord>, pub(crate) u64);
 
     impl Iterator for List {
-        type Item = Result<IoRecord, TraceError>;
+        type Item = Result<IoRecord>;
         fn next(&mut self) -> Option<Self::Item> {
             self.1 += 1;
             self.0.next().map(Ok)

@@ -1,11 +1,12 @@
 //! `--repeat N`: the whole workload N times, each time opened anew.
 
+use crate::error::Result;
 use crate::error::io;
 use crate::gate::TIME_MAX_NS;
 use crate::options::BoxReader;
-use nandscape_core::{IoRecord, Origin, SimTime, TraceError, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, SimTime, TraceReader, WorkloadInfo};
 
-pub(crate) type Opener = Box<dyn FnMut() -> Result<BoxReader, TraceError> + Send>;
+pub(crate) type Opener = Box<dyn FnMut() -> Result<BoxReader> + Send>;
 
 /// Each pass starts one mean gap after the last request of the pass before, so that times keep growing.
 pub(crate) struct Repeat {
@@ -23,7 +24,7 @@ pub(crate) struct Repeat {
 }
 
 impl Repeat {
-    pub(crate) fn new(mut open: Opener, passes: u64) -> Result<Self, TraceError> {
+    pub(crate) fn new(mut open: Opener, passes: u64) -> Result<Self> {
         let inner = open()?;
         let done = WorkloadInfo::default();
         Ok(Self {
@@ -41,7 +42,7 @@ impl Repeat {
     }
 
     /// Opens the next pass; `false` after the last.
-    fn advance(&mut self) -> Result<bool, TraceError> {
+    fn advance(&mut self) -> Result<bool> {
         if self.pass >= self.passes || self.in_pass == 0 {
             return Ok(false);
         }
@@ -66,7 +67,7 @@ impl Repeat {
 }
 
 impl Iterator for Repeat {
-    type Item = Result<IoRecord, TraceError>;
+    type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.finished {

@@ -5,14 +5,15 @@
 //! of their numbers, each start rounded up to 1 MiB.
 
 use super::Changed;
+use crate::error::Result;
 use crate::error::io;
 use crate::options::BoxReader;
-use nandscape_core::{TraceError, TraceOp, TraceReader};
+use nandscape_core::{TraceOp, TraceReader};
 use std::collections::BTreeMap;
 
 /// Largest end of each volume of the workload, in bytes.
 pub(crate) type Ends = BTreeMap<u32, u64>;
-pub(crate) type Scanner = Box<dyn FnMut() -> Result<Ends, TraceError> + Send>;
+pub(crate) type Scanner = Box<dyn FnMut() -> Result<Ends> + Send>;
 
 const ALIGN: u64 = 1 << 20;
 
@@ -39,7 +40,7 @@ pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> imp
 
 impl SideBySide {
     #[inline]
-    fn base(&mut self, volume: u32) -> Result<u64, TraceError> {
+    fn base(&mut self, volume: u32) -> Result<u64> {
         match self.first {
             Some(_) if self.last.0 == volume => return Ok(self.last.1),
             Some(first) => {
@@ -61,7 +62,7 @@ impl SideBySide {
     }
 }
 
-fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>, TraceError> {
+fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>> {
     let mut bases = BTreeMap::from([(first, 0)]);
     let mut next = ends.get(&first).copied().unwrap_or(0);
     for (&volume, &end) in ends.iter().filter(|(volume, _)| **volume != first) {

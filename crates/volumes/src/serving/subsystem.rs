@@ -11,7 +11,7 @@ use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Answer, BlockCommand, CacheReport, CacheReports, Clocked, Command, Completion, Control,
     Extent, HostReports, Inspect, NamespaceError, NamespaceInfo, NamespaceResult, Op, SimTime, StoreError,
-    Subsystem, Token,
+    Submitted, Subsystem, Token,
 };
 use nandscape_policies::eviction::AnyEviction;
 use std::sync::Arc;
@@ -312,13 +312,7 @@ impl Subsystem for CachedFiles {
 
     fn prepare(&self, _: u32, _: Op, _: Extent) {}
 
-    fn submit(
-        &mut self,
-        namespace: u32,
-        command: Command,
-        payload: Payload<'_>,
-        at: SimTime,
-    ) -> NamespaceResult<Answer> {
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let command = command.into_block()?;
         let (id, extent) = (self.id(namespace), command.extent);
         if let Some(why) = &self.read_only {

@@ -1,13 +1,13 @@
 //! The runs: each layout on a site of its own, all of them at the same time as far as there are cores.
 
 use super::{Context, Effort};
+use crate::Result;
 use crate::neighbours::{Site, SiteOptions, only};
 use crate::reproduce::extremes;
 use nandscape_core::words;
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::jobs::JobSeries;
 use nandscape_sim::result::{DirectionResult, JobResult};
-use nandscape_stack::RunError;
 use nandscape_stack::config::{ConfigError, StackConfig};
 use rayon::prelude::*;
 use std::fmt::Display;
@@ -80,7 +80,7 @@ impl Measured {
     }
 }
 
-pub(super) fn measure(context: &Context<'_>, effort: &Effort) -> Result<Measured, RunError> {
+pub(super) fn measure(context: &Context<'_>, effort: &Effort) -> Result<Measured> {
     let lab = Lab { context, effort, file: JobFile::parse("configs/nvm-sets.fio", LOAD)? };
     let layouts = || Layout::ALL.par_iter().map(|layout| lab.layout(*layout)).collect::<Result<Vec<_>, _>>();
     let free = || rayon::join(|| lab.free(Layout::Vertical), || lab.free(Layout::Horizontal));
@@ -128,7 +128,7 @@ impl Lab<'_> {
     }
 
     /// A device in steady state: every write of the writer's set needs an erase.
-    fn site(&self, layout: Layout, key: Option<(&'static str, &'static str)>) -> Result<Site, RunError> {
+    fn site(&self, layout: Layout, key: Option<(&'static str, &'static str)>) -> Result<Site> {
         self.context.check_stop()?;
         let mut site = Site::new(&self.config(layout, key)?, self.options())?;
         site.wear_in(&self.job("writer"), self.options())?;
@@ -139,12 +139,12 @@ impl Lab<'_> {
         Job { depth, io_size: Amount::Bytes(reads * 4096), ..self.job("reader") }
     }
 
-    fn pair(&self, site: &mut Site, depth: u32, reads: u64) -> Result<Pair, RunError> {
+    fn pair(&self, site: &mut Site, depth: u32, reads: u64) -> Result<Pair> {
         let jobs = [self.job("writer"), self.reader(depth, reads)];
         Ok(pair(depth, site.run(&only(&jobs), self.options())?.result.jobs))
     }
 
-    fn layout(&self, layout: Layout) -> Result<Outcome, RunError> {
+    fn layout(&self, layout: Layout) -> Result<Outcome> {
         let mut site = self.site(layout, None)?;
         let writer = self.job("writer");
         let alone = Job { runtime_ns: Some(ALONE_NS), ..writer.clone() };
@@ -170,12 +170,12 @@ impl Lab<'_> {
         Ok(Outcome { write_alone, read_alone, pairs, means_us, mixed })
     }
 
-    fn free(&self, layout: Layout) -> Result<Vec<Pair>, RunError> {
+    fn free(&self, layout: Layout) -> Result<Vec<Pair>> {
         let mut site = self.site(layout, Some(("device.timing.contention", "off")))?;
         FREE_DEPTHS.iter().map(|depth| self.pair(&mut site, *depth, self.effort.sweep_reads)).collect()
     }
 
-    fn open_channel(&self) -> Result<Pair, RunError> {
+    fn open_channel(&self) -> Result<Pair> {
         let mut site = self.site(Layout::Horizontal, Some(("sets.owner", "host")))?;
         self.pair(&mut site, 8, self.effort.reads)
     }

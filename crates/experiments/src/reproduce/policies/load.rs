@@ -1,8 +1,8 @@
 //! Recorded loads, read once into memory and replayed any number of times with what is known of every
 //! request.
 
+use crate::Result;
 use nandscape_core::{BlockKind, IoRecord, Origin, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
-use nandscape_stack::RunError;
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,13 +63,13 @@ pub(super) struct Load {
 
 impl Load {
     /// Reads a recording. `format` as for the command line.
-    pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Self, RunError> {
+    pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Self> {
         let options = OpenOptions { format: format.map(str::to_owned), ..OpenOptions::default() };
         let workload = Workload::new(&path.display().to_string(), &options, Target::NONE)?;
         Self::of(&mut *workload.open()?)
     }
 
-    pub(super) fn of(reader: &mut dyn TraceReader) -> Result<Self, RunError> {
+    pub(super) fn of(reader: &mut dyn TraceReader) -> Result<Self> {
         let mut load = Self {
             kept: Vec::new(),
             paths: vec![String::new()],

@@ -7,6 +7,7 @@
 //! device matters.
 
 use super::load::Load;
+use crate::Result;
 use nandscape_core::command::Payload;
 use nandscape_core::{BlockCommand, SimTime, TraceReader};
 use nandscape_host::Assigned;
@@ -72,7 +73,7 @@ pub(super) fn measure(
     occupancy: f64,
     policy: &str,
     typed: &[(&str, &str)],
-) -> Result<Cell, RunError> {
+) -> Result<Cell> {
     let config = device(load, shape, occupancy, if policy == "none" { 0 } else { STREAMS })?;
     let mut subsystem = build(&config, BuildOptions::default())?;
     let capacity_bytes = subsystem.namespaces()[0].capacity_bytes;
@@ -98,11 +99,7 @@ pub(super) fn measure(
     Ok(Cell { waf: programs as f64 / subsystem.inspect().host_counts(0).write_pages as f64, used })
 }
 
-fn run(
-    subsystem: &mut dyn nandscape_core::Subsystem,
-    reader: &mut dyn TraceReader,
-    most: u64,
-) -> Result<(), RunError> {
+fn run(subsystem: &mut dyn nandscape_core::Subsystem, reader: &mut dyn TraceReader, most: u64) -> Result<()> {
     for _ in 0..most {
         let Some(record) = reader.next() else { break };
         let record = record?;

@@ -5,11 +5,11 @@ mod measure;
 mod synthetic;
 
 use super::{Context, Done, Reproduction, Table, experiment};
+use crate::Result;
 use load::{Load, RECORDINGS, Recording};
 use measure::{COARSE, Cell, FINE, STREAMS, Shape, measure};
 use nandscape_core::TraceError;
 use nandscape_host::fs::FsError;
-use nandscape_stack::RunError;
 use rayon::prelude::*;
 
 pub(super) const CAPTURED: Reproduction = experiment(
@@ -117,7 +117,7 @@ fn table<'a>(
     shape: Shape,
     occupancy: f64,
     recording: &Recording,
-) -> Result<Vec<(&'a Column, Cell)>, RunError> {
+) -> Result<Vec<(&'a Column, Cell)>> {
     let suited: Vec<&Column> =
         COLUMNS.iter().filter(|column| recording.has_names || !column.needs_names).collect();
     suited
@@ -167,7 +167,7 @@ fn policies(context: &Context<'_>, out: &mut Table) -> Done {
     let cells = names
         .par_iter()
         .map(|name| measure(&load, FINE, OCCUPANCY, name, &[]))
-        .collect::<Result<Vec<_>, RunError>>()?;
+        .collect::<Result<Vec<_>>>()?;
     let of = |name: &str| names.iter().position(|other| *other == name).map_or(f64::NAN, |at| cells[at].waf);
     for (name, cell) in names.iter().zip(&cells) {
         figure(out, (*name).to_owned(), cell);

@@ -1,11 +1,12 @@
 //! The runs behind the figures: what distinguishes them, and each of them once.
 
 use super::super::Context;
+use crate::Result;
 use nandscape_core::{OpCounts, words};
 use nandscape_report::Run;
 use nandscape_sim::metrics::Series;
+use nandscape_stack::RunOptions;
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
-use nandscape_stack::{RunError, RunOptions};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -142,7 +143,7 @@ impl Point {
         typed.check()
     }
 
-    fn run(&self, context: &Context<'_>) -> Result<Run, RunError> {
+    fn run(&self, context: &Context<'_>) -> Result<Run> {
         let options = RunOptions {
             with_series: self.has_series(),
             with_detail: true,
@@ -167,10 +168,10 @@ impl Cache {
 }
 
 /// The runs of these points, in their order; those that are not done yet run in parallel.
-pub fn runs(context: &Context<'_>, points: &[Point]) -> Result<Vec<Measured>, RunError> {
+pub fn runs(context: &Context<'_>, points: &[Point]) -> Result<Vec<Measured>> {
     let missing: Vec<Point> = points.iter().filter(|p| context.thesis.get(p).is_none()).copied().collect();
     let done: Vec<(Point, Run)> =
-        missing.par_iter().map(|p| Ok((*p, p.run(context)?))).collect::<Result<_, RunError>>()?;
+        missing.par_iter().map(|p| Ok((*p, p.run(context)?))).collect::<Result<_>>()?;
     for (point, run) in done {
         context.thesis.put(point, run);
     }
@@ -186,14 +187,14 @@ pub fn strategies(
     context: &Context<'_>,
     load: Load,
     change: impl Fn(Point) -> Point,
-) -> Result<[Measured; 4], RunError> {
+) -> Result<[Measured; 4]> {
     let points = Strategy::ALL.map(|strategy| change(Point::new(load, strategy)));
     let runs = runs(context, &points)?;
     Ok(runs.try_into().expect("as many runs as points"))
 }
 
 /// The four strategies on one load, on the device of Table 4.1.
-pub fn thesis(context: &Context<'_>, load: Load) -> Result<[Measured; 4], RunError> {
+pub fn thesis(context: &Context<'_>, load: Load) -> Result<[Measured; 4]> {
     strategies(context, load, |point| point)
 }
 

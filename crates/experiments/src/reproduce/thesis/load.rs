@@ -3,8 +3,8 @@
 use super::super::Context;
 use super::lab::Load;
 use super::{Done, Table};
+use crate::Result;
 use nandscape_core::TraceOp;
-use nandscape_stack::RunError;
 use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, Workload};
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ const MIB: f64 = 1024.0 * 1024.0;
 const LAMMPS: &str = "[thesis 2.2.1]";
 const MACDRP: &str = "[thesis 2.2.2]";
 
-fn workload(context: &Context<'_>, load: Load) -> Result<Workload, RunError> {
+fn workload(context: &Context<'_>, load: Load) -> Result<Workload> {
     context.check_stop()?;
     let options = OpenOptions { seed: context.seed, ..OpenOptions::default() };
     Ok(Workload::new(load.spec(), &options, Target::NONE)?)
 }
 
-fn stats(context: &Context<'_>, load: Load) -> Result<TraceStats, RunError> {
+fn stats(context: &Context<'_>, load: Load) -> Result<TraceStats> {
     Ok(TraceStats::of(workload(context, load)?.open()?, StatsOptions::default())?)
 }
 
@@ -103,7 +103,7 @@ pub fn fig_2_5(context: &Context<'_>, out: &mut Table) -> Done {
 
 /// Most often that one start address is written within any 112 requests in a row: seven times a group of 16
 /// halves, the piece that the source's second plot shows.
-fn most_in_sight(context: &Context<'_>) -> Result<f64, RunError> {
+fn most_in_sight(context: &Context<'_>) -> Result<f64> {
     const PIECE: usize = 112;
     let mut starts = Vec::new();
     for record in workload(context, Load::Macdrp)?.open()? {

@@ -3,7 +3,7 @@
 use super::super::{Context, extremes};
 use super::lab::{Load, Measured, Point, Strategy, runs};
 use super::{Done, Table};
-use nandscape_stack::RunError;
+use crate::Result;
 
 const SIZES: [u32; 4] = [1, 2, 4, 8];
 
@@ -14,7 +14,7 @@ fn sweep<const N: usize>(
     strategy: Strategy,
     values: [u32; N],
     change: impl Fn(Point, u32) -> Point,
-) -> Result<[Measured; N], RunError> {
+) -> Result<[Measured; N]> {
     let points = values.map(|value| change(Point::new(load, strategy), value));
     Ok(runs(context, &points)?.try_into().expect("as many runs as points"))
 }
