@@ -62,6 +62,7 @@ pub struct Budget {
     changed: Condvar,
 }
 
+#[derive(Default)]
 struct State {
     free: u64,
     /// Who waits, the first come first.
@@ -92,17 +93,7 @@ impl Budget {
 
     /// The same, with another time than [`PATIENCE`].
     pub fn with_patience(total: u64, patience: Duration) -> Arc<Self> {
-        let state = State {
-            free: total,
-            waiting: VecDeque::new(),
-            holders: BTreeMap::new(),
-            next: 0,
-            returned: 0,
-            mapped: 0,
-            is_closed: false,
-            spare: VecDeque::new(),
-            spare_bytes: 0,
-        };
+        let state = State { free: total, ..State::default() };
         Arc::new(Self { total, patience, state: Mutex::new(state), changed: Condvar::new() })
     }
 

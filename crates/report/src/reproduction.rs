@@ -52,7 +52,7 @@ impl Verdict {
 }
 
 /// One published figure and what was measured for it; the names are those of `reproduce --json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReproductionRow {
     /// Which experiment, such as `thesis-table-4.2`.
     pub id: String,

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 1;
 
 /// What a run gives.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunResult {
     /// What was run, and with what.
     #[serde(flatten)]

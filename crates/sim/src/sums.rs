@@ -1,8 +1,8 @@
 //! Counters of a subsystem, added up over its namespaces or sets.
 
 use crate::result::{
-    CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, LifetimeResult, RunIdentity,
-    RunResult, SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, placement_of_logs, ratio,
+    CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, RunIdentity, RunResult,
+    SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, placement_of_logs, ratio,
 };
 use nandscape_core::command::HostCounts;
 use nandscape_core::{BlockId, Cause, Cost, Ftl, FtlStats, OpCounts, Subsystem};
@@ -151,25 +151,18 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
             ..RunIdentity::default()
         },
         workload: run.workload,
-        partial: false,
-        error: None,
         waf: waf(subsystem, layers_of_run, flash.programs, &host),
         layer: LayerResult::new(&stats, &cost),
         wear: run.wear,
         speed: Speed::new(&host, run.simulated_ns, 0.0),
         latency_ns: run.latency_ns,
         cost: cost.into(),
-        jobs: Vec::new(),
-        sets: Vec::new(),
-        job_defaults: BTreeMap::new(),
         placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),
-        policy: None,
-        lifetime: LifetimeResult::default(),
-        notes: Vec::new(),
         host,
         flash,
+        ..RunResult::default()
     }
 }

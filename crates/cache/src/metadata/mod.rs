@@ -144,16 +144,11 @@ pub fn create(kind: &str, setup: &Setup, area: &mut dyn Area) -> Result<Opened, 
         kind: kind.info.name.to_owned(),
         uuid: setup.uuid,
         generation: 1,
-        is_used: false,
-        may_lose: false,
-        is_clean: false,
-        removal: 0,
-        sequence: 0,
         shape,
         watch: watch(setup, area),
         settings: setup.settings.clone(),
         volumes: setup.volumes.clone(),
-        damaged: Vec::new(),
+        ..Superblock::default()
     };
     if shape.tables == 0 {
         return (kind.open)(&superblock, area);

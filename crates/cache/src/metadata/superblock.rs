@@ -43,7 +43,7 @@ pub struct Volume {
 }
 
 /// Where things lie. A kind says which of them it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of a cached block.
     pub block_bytes: u32,
@@ -142,7 +142,7 @@ impl Shape {
 }
 
 /// The root.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Superblock {
     /// Name of the kind of metadata.
     pub kind: String,

@@ -1,7 +1,6 @@
 //! The rows of one experiment: published beside measured.
 
-use nandscape_report::{ReproductionRow, RowKind, RowSeries, Verdict};
-use serde_json::Value;
+use nandscape_report::{ReproductionRow, RowSeries, Verdict};
 use std::ops::RangeInclusive;
 
 pub(super) struct Table {
@@ -23,14 +22,7 @@ impl Table {
             id: self.id.to_owned(),
             source: source.to_owned(),
             name: name.into(),
-            unit: String::new(),
-            published: Value::Null,
-            measured: Value::Null,
-            ratio: None,
-            kind: RowKind::Measured,
-            verdict: None,
-            note: String::new(),
-            series: None,
+            ..ReproductionRow::default()
         });
         let filled = self.rows.last_mut().expect("just added");
         Row { filled, must_explain, why: String::new() }

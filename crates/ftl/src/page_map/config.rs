@@ -291,7 +291,7 @@ fn divisor(piece_blocks: u64, most: u32) -> u32 {
 }
 
 /// Watermarks of a domain: erased space beyond the open blocks, in pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Watermarks {
     pub low: u64,
     pub high: u64,

@@ -3,7 +3,7 @@
 use super::config::Watermarks;
 
 /// The size of a domain, and what it has to allow for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DomainShape {
     /// First device block.
     pub base: u32,
@@ -27,7 +27,7 @@ pub(super) struct DomainShape {
 }
 
 /// The watermarks in pages, for the logs that are in use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     /// A host write starts GC below this: `low_pages`, or the floor while collection is put off.
     pub trigger_pages: u64,
@@ -46,15 +46,7 @@ pub(super) struct Marks {
 impl Marks {
     /// Marks that are not set yet ([`Marks::set`]).
     pub fn new(shape: &DomainShape) -> Self {
-        Self {
-            trigger_pages: 0,
-            low_pages: 0,
-            high_pages: 0,
-            background_pages: 0,
-            needed_blocks: 0,
-            deferred: false,
-            shape: *shape,
-        }
+        Self { shape: *shape, ..Self::default() }
     }
 
     /// For so many open blocks.

@@ -40,7 +40,7 @@ pub(crate) enum Change {
     },
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
     /// Where metadata blocks live; allocated when they are first needed.
     pub(crate) homes: BTreeMap<Key, u64>,
@@ -62,16 +62,10 @@ impl Journal {
     pub(crate) fn new(ring: Vec<(u64, u64)>) -> Self {
         let ring_blocks = ring.iter().map(|(_, len)| len).sum();
         Self {
-            homes: BTreeMap::new(),
             uncommitted: BTreeSet::from([(BlockKind::Superblock, 0)]),
-            committed: BTreeMap::new(),
             ring,
             ring_blocks,
-            head: 0,
-            used: 0,
-            inodes: BTreeSet::new(),
-            next_inode: 0,
-            directories: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 pub type Owner = (u16, u8);
 
 /// A run of requests, each beginning where the one before ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
     /// Whose it is.
     pub owner: Owner,
@@ -217,15 +217,7 @@ impl Streams {
     fn take_entry(&mut self) -> u32 {
         if self.entries.len() < self.limit as usize {
             let index = self.entries.len() as u32;
-            self.entries.push(Stream {
-                owner: (0, 0),
-                start: 0,
-                next: 0,
-                at: SimTime::ZERO,
-                is_long: false,
-                older: NONE,
-                newer: NONE,
-            });
+            self.entries.push(Stream { older: NONE, newer: NONE, ..Stream::default() });
             self.link_newest(index);
             return index;
         }

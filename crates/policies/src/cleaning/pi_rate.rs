@@ -62,15 +62,9 @@ pub const ENTRY: Entry = Entry {
             high: if high < 1.0 { part(setup.slots, high) } else { u32::MAX },
             low: part(setup.slots, high).saturating_sub(part(setup.slots, HIGH_TO_LOW)),
             high_batch: params.get(RATE_HIGH_BATCH),
-            is_high: false,
-            waited: 0,
-            wanted_until: SimTime::ZERO,
             high_after: params.get(RATE_HIGH_AFTER),
             rate: min,
-            integral: 0.0,
-            update_at: SimTime::ZERO,
-            next: SimTime::ZERO,
-            charged: 0,
+            ..PiRate::default()
         }))
     },
 };
@@ -90,7 +84,7 @@ const SLACK_NS: u64 = 1_000_000;
 /// the share above which no rate is kept while there is somebody whom it helps: writes that hit make a block
 /// dirty again as soon as it is clean, and wait for nothing. Not taken over: the delay after the first dirty
 /// block, and the terms for fragmented buckets, since slots do not fragment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PiRate {
     target: f64,
     /// Proportional, integral.

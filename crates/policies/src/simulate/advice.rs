@@ -5,7 +5,7 @@ use super::{Accesses, BELADY};
 use serde::Serialize;
 
 /// What a workload would gain from a cache, by policy and size. Fields are added, never renamed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Advice {
     /// The workload as it was typed.
     pub workload: String,
@@ -167,15 +167,7 @@ impl Advice {
             requests: all.requests(),
             reads: all.read_hits + all.read_misses,
             writes: all.write_hits + all.write_misses,
-            blocks: 0,
-            first_misses: 0,
-            sample: None,
-            curves: Vec::new(),
-            best: Vec::new(),
-            knee: None,
-            enough: None,
-            ranking: Vec::new(),
-            wall_s: 0.0,
+            ..Self::default()
         }
     }
 }
