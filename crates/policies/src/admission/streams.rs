@@ -1,6 +1,7 @@
 //! Sequential streams: which request goes on where another ended.
 
 use crate::hash::mix;
+use hashbrown::hash_table::{Entry, HashTable};
 use nandscape_core::{Extent, SimTime};
 
 const NONE: u32 = u32::MAX;
@@ -47,98 +48,43 @@ pub struct Streams {
     pub forgotten: u64,
 }
 
-/// Streams by owner and end, in a table that is a quarter full at most, since most requests are random and
-/// look for an end that is not there.
+/// Streams by owner and end.
 #[derive(Debug, Default)]
-struct Ends {
-    table: Vec<End>,
-    len: usize,
-}
+struct Ends(HashTable<u32>);
 
-/// The number of a stream, and the hash of its owner and end, so that few other streams are looked at.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    hash: u32,
-    index: u32,
-}
+impl Stream {
+    #[inline]
+    const fn hash(owner: Owner, next: u64) -> u64 {
+        mix(next ^ (owner.0 as u64) << 48 ^ (owner.1 as u64) << 40)
+    }
 
-impl End {
-    const EMPTY: Self = Self { hash: 0, index: NONE };
+    #[inline]
+    fn is_at(&self, owner: Owner, next: u64) -> bool {
+        self.next == next && self.owner == owner
+    }
 }
 
 impl Ends {
-    const fn hash(owner: Owner, next: u64) -> u32 {
-        mix(next ^ (owner.0 as u64) << 48 ^ (owner.1 as u64) << 40) as u32
-    }
-
-    /// Where the stream is, or the empty place where it would be.
-    fn place(&self, owner: Owner, next: u64, entries: &[Stream]) -> usize {
-        let hash = Self::hash(owner, next);
-        let is_other = |end: End| {
-            end.hash != hash || {
-                let stream = &entries[end.index as usize];
-                (stream.owner, stream.next) != (owner, next)
-            }
-        };
-        let mask = self.table.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.table[at].index != NONE && is_other(self.table[at]) {
-            at = (at + 1) & mask;
-        }
-        at
-    }
-
     /// Puts in a stream, and gives the one that was found there before and is no longer.
     fn insert(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
-        if 4 * (self.len + 1) > self.table.len() {
-            let larger = vec![End::EMPTY; (8 * self.len).next_power_of_two().max(16)];
-            for end in std::mem::replace(&mut self.table, larger) {
-                if end.index != NONE {
-                    self.put(end.index, entries);
-                }
+        let stream = |index: u32| &entries[index as usize];
+        let hash = |index: &u32| Stream::hash(stream(*index).owner, stream(*index).next);
+        let Stream { owner, next, .. } = *stream(index);
+        match self.0.entry(hash(&index), |other| stream(*other).is_at(owner, next), hash) {
+            Entry::Occupied(mut there) => Some(std::mem::replace(there.get_mut(), index)),
+            Entry::Vacant(place) => {
+                place.insert(index);
+                None
             }
         }
-        let before = self.put(index, entries);
-        self.len += usize::from(before.is_none());
-        before
     }
 
-    fn put(&mut self, index: u32, entries: &[Stream]) -> Option<u32> {
-        let stream = &entries[index as usize];
-        let at = self.place(stream.owner, stream.next, entries);
-        let end = End { hash: Self::hash(stream.owner, stream.next), index };
-        let before = std::mem::replace(&mut self.table[at], end).index;
-        (before != NONE).then_some(before)
-    }
-
-    /// Takes out the stream with this end, if it is the `wanted` one or any is; what lies behind moves up.
+    /// Takes out the stream with this end, if it is the `wanted` one or any is.
+    #[inline]
     fn remove(&mut self, owner: Owner, next: u64, wanted: Option<u32>, entries: &[Stream]) -> Option<u32> {
-        if self.len == 0 {
-            return None;
-        }
-        let mask = self.table.len() - 1;
-        let mut hole = self.place(owner, next, entries);
-        let found = self.table[hole].index;
-        if found == NONE || wanted.is_some_and(|wanted| wanted != found) {
-            return None;
-        }
-        let mut at = hole;
-        loop {
-            at = (at + 1) & mask;
-            let moved = self.table[at];
-            if moved.index == NONE {
-                break;
-            }
-            let home = moved.hash as usize;
-            // It may fill the hole if its home does not lie behind the hole.
-            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
-                self.table[hole] = moved;
-                hole = at;
-            }
-        }
-        self.table[hole] = End::EMPTY;
-        self.len -= 1;
-        Some(found)
+        let is_it = |index: &u32| entries[*index as usize].is_at(owner, next);
+        let found = self.0.find_entry(Stream::hash(owner, next), is_it).ok()?;
+        wanted.is_none_or(|wanted| wanted == *found.get()).then(|| found.remove().0)
     }
 }
 
@@ -196,8 +142,7 @@ impl Streams {
 
     /// Memory held, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let ends = self.by_next.table.capacity() * size_of::<End>();
-        (self.entries.capacity() * size_of::<Stream>() + ends) as u64
+        (self.entries.capacity() * size_of::<Stream>() + self.by_next.0.allocation_size()) as u64
     }
 
     /// Two streams that end at the same place are one from here on: the longer stands for both, and the

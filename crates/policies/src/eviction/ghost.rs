@@ -1,6 +1,6 @@
 //! Names of blocks that have left, in order of leaving.
 
-use crate::hash::{KeyMap, bits_for};
+use crate::hash::KeyMap;
 use std::collections::VecDeque;
 
 /// A bounded queue of names, from which any name can be taken.
@@ -20,7 +20,7 @@ impl Ghost {
     /// A queue of at most `max` names.
     pub(crate) fn new(max: u32) -> Self {
         let max = max as usize;
-        Self { ring: VecDeque::new(), first: 0, places: KeyMap::new(bits_for(0)), max }
+        Self { ring: VecDeque::new(), first: 0, places: KeyMap::default(), max }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -29,7 +29,7 @@ impl Ghost {
 
     /// Appends a name; the oldest leaves if there is no room. A name that is there already stays where it is.
     pub(crate) fn push(&mut self, key: u64) {
-        if self.max == 0 || self.places.get(key).is_some() {
+        if self.max == 0 || self.places.contains_key(&key) {
             return;
         }
         if self.len() >= self.max {
@@ -47,7 +47,7 @@ impl Ghost {
         while let Some(name) = self.ring.pop_front() {
             self.first += 1;
             if let Some(key) = name {
-                self.places.remove(key);
+                self.places.remove(&key);
                 return;
             }
         }
@@ -55,7 +55,7 @@ impl Ghost {
 
     /// Takes a name out. Returns whether it was there.
     pub(crate) fn take(&mut self, key: u64) -> bool {
-        let Some(place) = self.places.remove(key) else { return false };
+        let Some(place) = self.places.remove(&key) else { return false };
         self.ring[(place - self.first) as usize] = None;
         true
     }
@@ -69,6 +69,6 @@ impl Ghost {
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.ring.capacity() * size_of::<Option<u64>>()) as u64 + self.places.memory_bytes()
+        (self.ring.capacity() * size_of::<Option<u64>>()) as u64 + self.places.allocation_size() as u64
     }
 }

@@ -2,7 +2,7 @@
 
 use super::lists::{Links, List, NIL, bytes_of};
 use super::{Build, Eviction, part};
-use crate::hash::{KeyMap, bits_for};
+use crate::hash::KeyMap;
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
 
@@ -67,7 +67,7 @@ impl Build for Lirs {
             names: List::new(),
             unused,
             nodes: vec![Node::default(); nodes as usize],
-            place_of_name: KeyMap::new(bits_for(0)),
+            place_of_name: KeyMap::default(),
             low: 0,
             low_max: slots - high.min(slots),
             slots,
@@ -102,7 +102,7 @@ impl Lirs {
 
     /// A name is not needed any more.
     fn forget(&mut self, name: u32) {
-        self.place_of_name.remove(self.nodes[name as usize].key);
+        self.place_of_name.remove(&self.nodes[name as usize].key);
         self.names.unlink(&mut self.queue_links, name);
         self.unused.push_young(&mut self.queue_links, name);
     }
@@ -165,7 +165,7 @@ impl Eviction for Lirs {
 
     fn miss(&mut self, key: BlockKey) {
         self.returning = None;
-        if let Some(name) = self.place_of_name.get(key.0) {
+        if let Some(name) = self.place_of_name.get(&{ key.0 }).copied() {
             self.unstack(name as u32);
             self.forget(name as u32);
             self.returning = Some(key);
@@ -231,6 +231,6 @@ impl Eviction for Lirs {
 
     fn memory_bytes(&self) -> u64 {
         let links = self.stack_links.memory_bytes() + self.queue_links.memory_bytes();
-        links + bytes_of(&self.nodes) + self.place_of_name.memory_bytes()
+        links + bytes_of(&self.nodes) + self.place_of_name.allocation_size() as u64
     }
 }

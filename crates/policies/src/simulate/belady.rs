@@ -1,7 +1,7 @@
 //! The best that any policy could do.
 
 use super::{Counts, Request};
-use crate::hash::{KeyMap, bits_for};
+use crate::hash::KeyMap;
 use nandscape_core::Info;
 use std::collections::BinaryHeap;
 
@@ -25,7 +25,7 @@ impl NextUses {
     /// Looks through the stream from its end. A block that is trimmed before counts as not asked for again.
     /// Memory: 8 B a request, and some 32 B for each different block.
     pub fn of(requests: &[Request]) -> Self {
-        let mut seen = KeyMap::new(bits_for(1024));
+        let mut seen = KeyMap::default();
         let mut next = vec![NEVER; requests.len()];
         for (at, request) in requests.iter().enumerate().rev() {
             let here = if request.is_trim() { NEVER } else { at as u64 };
@@ -39,20 +39,20 @@ impl NextUses {
         let mut counts = Counts::default();
         // Next use of each cached block, and the same by the latest; entries of the heap that are not current
         // any more are passed over.
-        let mut cached = KeyMap::new(bits_for(slots as usize));
+        let mut cached = KeyMap::default();
         let mut latest: BinaryHeap<(u64, u64)> = BinaryHeap::new();
         for (request, &next) in requests.iter().zip(&self.0) {
             let key = request.key().0;
             if request.is_trim() {
-                counts.trimmed += u64::from(cached.remove(key).is_some());
+                counts.trimmed += u64::from(cached.remove(&key).is_some());
                 continue;
             }
-            let is_hit = cached.get(key).is_some();
+            let is_hit = cached.contains_key(&key);
             counts.accesses.count(*request, is_hit);
             if !is_hit && cached.len() == slots as usize {
                 while let Some((next, key)) = latest.pop() {
-                    if cached.get(key) == Some(next) {
-                        cached.remove(key);
+                    if cached.get(&key) == Some(&next) {
+                        cached.remove(&key);
                         counts.evictions += 1;
                         break;
                     }
@@ -61,7 +61,7 @@ impl NextUses {
             cached.insert(key, next);
             latest.push((next, key));
             if latest.len() > 4 * slots as usize + 1024 {
-                latest.retain(|(next, key)| cached.get(*key) == Some(*next));
+                latest.retain(|(next, key)| cached.get(key) == Some(next));
             }
         }
         counts.used = cached.len() as u64;

@@ -34,7 +34,7 @@ type Histogram = Vec<u64>;
 impl Default for StackDistances {
     fn default() -> Self {
         Self {
-            last: KeyMap::new(10),
+            last: KeyMap::default(),
             marks: Marks::new(WORDS_MIN),
             holes: BinaryHeap::new(),
             now: 0,
@@ -95,7 +95,7 @@ impl StackDistances {
 
     #[cold]
     fn trim(&mut self, request: Request) {
-        if let Some(before) = self.last.remove(request.key().0) {
+        if let Some(before) = self.last.remove(&{ request.key().0 }) {
             add(&mut self.trims, self.marks.since(before));
             self.holes.push(before);
         }
@@ -108,7 +108,9 @@ impl StackDistances {
         let marked = self.marks.total();
         let mut younger = Marks::new((8 * marked as usize).div_ceil(64).max(WORDS_MIN));
         let ranks = &self.marks;
-        self.last.update(|time| marked - ranks.since(time));
+        for time in self.last.values_mut() {
+            *time = marked - ranks.since(*time);
+        }
         self.holes = self.holes.drain().map(|time| marked - ranks.since(time)).collect();
         younger.fill(marked);
         self.marks = younger;

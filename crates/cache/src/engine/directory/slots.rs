@@ -55,12 +55,12 @@ pub struct Pins(KeyMap);
 
 impl Pins {
     pub fn none() -> Self {
-        Self(KeyMap::new(3))
+        Self(KeyMap::default())
     }
 
     #[inline]
     pub fn has(&self, slot: u32) -> bool {
-        self.0.len() > 0 && self.0.get(slot.into()).is_some()
+        !self.0.is_empty() && self.0.contains_key(&u64::from(slot))
     }
 
     pub fn set(&mut self, slot: u32) {
@@ -69,13 +69,13 @@ impl Pins {
 
     #[inline]
     pub fn clear(&mut self, slot: u32) {
-        if self.0.len() > 0 {
-            self.0.remove(slot.into());
+        if !self.0.is_empty() {
+            self.0.remove(&u64::from(slot));
         }
     }
 
     pub fn memory_bytes(&self) -> u64 {
-        self.0.memory_bytes()
+        self.0.allocation_size() as u64
     }
 }
 

@@ -227,8 +227,8 @@ impl Durability {
     #[cold]
     pub fn need_flushes(&mut self, slots: &Slots) -> bool {
         let mut has_any = false;
-        for (slot, _) in self.late.absent.iter() {
-            let volume = &mut self.disks[usize::from(slots.key(slot as u32).volume())];
+        for slot in self.late.absent.keys() {
+            let volume = &mut self.disks[usize::from(slots.key(*slot as u32).volume())];
             if volume.flush_error.is_none() {
                 volume.needs = Needs::Flush;
                 has_any = true;
@@ -299,10 +299,10 @@ impl Durability {
     /// What was not there for the metadata until a flush of a disk is so.
     fn settle_absent(&mut self, slots: &Slots, volume: u16) {
         self.disks[usize::from(volume)].has_absent = false;
-        if self.late.absent.len() == 0 {
+        if self.late.absent.is_empty() {
             return;
         }
-        let absent = self.late.absent.iter().map(|(slot, _)| slot as u32);
+        let absent = self.late.absent.keys().map(|slot| *slot as u32);
         // What the next commit has no room for stays as it is.
         let room = self.metadata.room().saturating_sub(self.metadata.noted());
         let settled: Vec<u32> =

@@ -48,7 +48,7 @@ impl Late {
             count: 0,
             flushing: Bits::new(slots),
             flush_at: (slots / FLUSH_SHARE).max(1),
-            absent: KeyMap::new(3),
+            absent: KeyMap::default(),
             most_absent: absent.min(metadata.room() / 2).max(1) as usize,
             is_kept: metadata.outlives_cut(),
             flushed: None,
@@ -57,7 +57,11 @@ impl Late {
     }
 
     pub fn absent_of(&self, slot: u32) -> u16 {
-        if self.absent.len() == 0 { 0 } else { self.absent.get(u64::from(slot)).unwrap_or(0) as u16 }
+        if self.absent.is_empty() {
+            0
+        } else {
+            self.absent.get(&u64::from(slot)).map_or(0, |subs| *subs as u16)
+        }
     }
 
     pub fn is_dirty(&self, slot: u32) -> bool {
@@ -67,7 +71,7 @@ impl Late {
     /// Whether any of a slot's neighbours, or the slot, may wait for a flush of its disk.
     #[inline]
     fn has_near(&self, slot: u32) -> bool {
-        self.count > 0 && !self.dirty.is_free_word(slot) || self.absent.len() > 0
+        self.count > 0 && !self.dirty.is_free_word(slot) || !self.absent.is_empty()
     }
 
     /// Whether a slot waits for a flush of its disk.
@@ -88,8 +92,8 @@ impl Late {
         self.flushing.clear(slot);
         if absent != 0 {
             self.absent.insert(u64::from(slot), absent.into());
-        } else if self.absent.len() > 0 {
-            self.absent.remove(u64::from(slot));
+        } else if !self.absent.is_empty() {
+            self.absent.remove(&u64::from(slot));
         }
     }
 
@@ -115,7 +119,7 @@ impl Late {
     /// Whether of so many blocks something is not there for the metadata that the next commit has to flush
     /// disks for them.
     #[inline]
-    pub const fn has_too_many(&self) -> bool {
+    pub fn has_too_many(&self) -> bool {
         self.absent.len() >= self.most_absent
     }
 
@@ -123,7 +127,7 @@ impl Late {
     pub fn forget(&mut self) {
         self.dirty.clear_all();
         self.flushing.clear_all();
-        self.absent = KeyMap::new(3);
+        self.absent = KeyMap::default();
         (self.count, self.next, self.flushed) = (0, None, None);
     }
 
@@ -139,7 +143,7 @@ impl Late {
     }
 
     pub fn memory_bytes(&self) -> u64 {
-        self.absent.memory_bytes() + self.dirty.memory_bytes() + self.flushing.memory_bytes()
+        self.absent.allocation_size() as u64 + self.dirty.memory_bytes() + self.flushing.memory_bytes()
     }
 }
 
@@ -153,7 +157,7 @@ pub struct Recorded<'a> {
 
 impl Table for Recorded<'_> {
     fn list(&self, slots: Range<u32>, out: &mut Vec<(u32, Entry)>) {
-        if self.filling.len() > 0 {
+        if !self.filling.is_empty() {
             return out.extend(slots.filter_map(|slot| Some((slot, self.entry(slot)?))));
         }
         // A third of a commit of small writes is here.
@@ -179,8 +183,8 @@ impl Table for Recorded<'_> {
     #[inline]
     fn entry(&self, slot: u32) -> Option<Entry> {
         let mut entry = Table::entry(self.slots, slot)?;
-        if self.filling.len() > 0 {
-            entry.valid &= !self.filling.get(u64::from(slot)).unwrap_or(0) as u16;
+        if !self.filling.is_empty() {
+            entry.valid &= !self.filling.get(&u64::from(slot)).map_or(0, |subs| *subs as u16);
         }
         self.late.recorded(slot, entry)
     }

@@ -84,7 +84,7 @@ impl Durability {
             regions: Regions::default(),
             late: Late::new(slots, metadata.as_ref()),
             disks: Vec::new(),
-            filling: KeyMap::new(3),
+            filling: KeyMap::default(),
             metadata,
         }
     }
@@ -147,14 +147,15 @@ impl Durability {
     pub fn give_up(&mut self) -> Vec<(u32, bool)> {
         self.makes_dirty = false;
         self.late.forget();
-        self.filling = KeyMap::new(3);
+        self.filling = KeyMap::default();
         (self.commits.is_due, self.commits.is_due_for_reuse) = (false, false);
         self.reuse.give_up()
     }
 
     /// Memory of the metadata, and of lists of what waits for a commit or a disk.
     pub fn memory_bytes(&self) -> u64 {
-        let waiting = self.reuse.waiting_bytes() + self.late.memory_bytes() + self.filling.memory_bytes();
+        let waiting =
+            self.reuse.waiting_bytes() + self.late.memory_bytes() + self.filling.allocation_size() as u64;
         self.metadata.memory_bytes() + waiting
     }
 }

@@ -61,14 +61,13 @@ impl Durability {
     pub fn record_later(&mut self, slots: &mut Slots, slot: u32, valid: u16) {
         let old = slots.entry(slot);
         slots.set_bits(slot, valid, old.dirty);
-        let before = self.filling.get(u64::from(slot)).unwrap_or(0);
-        self.filling.insert(u64::from(slot), before | u64::from(valid & !old.valid));
+        *self.filling.entry(slot.into()).or_default() |= u64::from(valid & !old.valid);
     }
 
     /// A slot's filling has begun, or does not take place. Gives what the metadata were not told of.
     #[inline]
     pub fn end_filling(&mut self, slot: u32) -> u16 {
-        if self.filling.len() == 0 { 0 } else { self.filling.remove(u64::from(slot)).unwrap_or(0) as u16 }
+        if self.filling.is_empty() { 0 } else { self.filling.remove(&u64::from(slot)).unwrap_or(0) as u16 }
     }
 
     /// Whether no entry speaks of a slot, committed or waiting for a disk: only what was read into it is

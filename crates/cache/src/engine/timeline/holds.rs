@@ -8,15 +8,10 @@ use nandscape_policies::hash::KeyMap;
 const PURGE_LEAST: usize = 64;
 
 /// What has to wait, and for what.
+#[derive(Default)]
 pub struct Holds {
     pub moments: KeyMap,
     purge_at: usize,
-}
-
-impl Default for Holds {
-    fn default() -> Self {
-        Self { moments: KeyMap::new(8), purge_at: PURGE_LEAST }
-    }
 }
 
 impl Timeline {
@@ -25,11 +20,11 @@ impl Timeline {
         if self.is_past(until) {
             return;
         }
-        if self.holds.moments.len() >= self.holds.purge_at {
+        if self.holds.moments.len() >= self.holds.purge_at.max(PURGE_LEAST) {
             self.purge();
         }
-        let until = match self.holds.moments.get(place.0) {
-            Some(before) => self.join(Moment(before), until),
+        let until = match self.holds.moments.get(&place.0) {
+            Some(before) => self.join(Moment(*before), until),
             None => until,
         };
         self.holds.moments.insert(place.0, until.0);
@@ -37,16 +32,16 @@ impl Timeline {
 
     #[cold]
     fn purge(&mut self) {
-        let mut holds = std::mem::replace(&mut self.holds.moments, KeyMap::nothing());
-        holds.retain(|_, moment| !self.is_past(Moment(moment)));
-        self.holds.purge_at = PURGE_LEAST.max(2 * holds.len());
+        let mut holds = std::mem::take(&mut self.holds.moments);
+        holds.retain(|_, moment| !self.is_past(Moment(*moment)));
+        self.holds.purge_at = 2 * holds.len();
         self.holds.moments = holds;
     }
 
     /// When a place is free.
     #[inline]
     pub fn free_at(&mut self, place: Place) -> Moment {
-        if self.holds.moments.len() == 0 { Moment::PAST } else { self.hold_of(place) }
+        if self.holds.moments.is_empty() { Moment::PAST } else { self.hold_of(place) }
     }
 
     /// Whether something has to wait for a place.
@@ -55,9 +50,9 @@ impl Timeline {
     }
 
     fn hold_of(&mut self, place: Place) -> Moment {
-        let Some(moment) = self.holds.moments.get(place.0).map(Moment) else { return Moment::PAST };
+        let Some(moment) = self.holds.moments.get(&place.0).copied().map(Moment) else { return Moment::PAST };
         if self.is_past(moment) {
-            self.holds.moments.remove(place.0);
+            self.holds.moments.remove(&place.0);
             return Moment::PAST;
         }
         moment
@@ -65,7 +60,7 @@ impl Timeline {
 
     /// When the blocks from `first` until before `end` of a volume are free.
     pub fn blocks_free_at(&mut self, volume: u16, first: u64, end: u64) -> Moment {
-        if self.holds.moments.len() == 0 {
+        if self.holds.moments.is_empty() {
             return Moment::PAST;
         }
         let mut all = Gather::default();
@@ -76,9 +71,9 @@ impl Timeline {
             }
         } else {
             let keys = BlockKey::new(volume, first).0..=BlockKey::new(volume, end - 1).0;
-            let holds = std::mem::replace(&mut self.holds.moments, KeyMap::nothing());
+            let holds = std::mem::take(&mut self.holds.moments);
             for (_, moment) in holds.iter().filter(|(key, _)| keys.contains(key)) {
-                self.gather(&mut all, Moment(moment));
+                self.gather(&mut all, Moment(*moment));
             }
             self.holds.moments = holds;
         }
@@ -87,7 +82,7 @@ impl Timeline {
 
     /// Whether anything has to wait.
     #[inline]
-    pub const fn has_holds(&self) -> bool {
-        self.holds.moments.len() > 0
+    pub fn has_holds(&self) -> bool {
+        !self.holds.moments.is_empty()
     }
 }

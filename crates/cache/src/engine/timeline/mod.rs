@@ -302,7 +302,10 @@ impl Timeline {
     pub fn memory_bytes(&self) -> u64 {
         let reports = (self.reports.capacity() * size_of::<Completion>()) as u64;
         let told = reports + self.news.memory_bytes();
-        self.slab.memory_bytes() + self.holds.moments.memory_bytes() + self.agenda.memory_bytes() + told
+        self.slab.memory_bytes()
+            + self.holds.moments.allocation_size() as u64
+            + self.agenda.memory_bytes()
+            + told
     }
 
     /// Checks what holds between two commands; panics with the values. For tests.

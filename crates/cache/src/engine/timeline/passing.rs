@@ -202,7 +202,7 @@ impl Timeline {
     pub fn reset(&mut self, at: SimTime) {
         self.drain();
         self.reports.clear();
-        self.holds.moments = KeyMap::new(8);
+        self.holds.moments = KeyMap::default();
         (self.now, self.agenda.last) = (at, at);
         for side in &mut self.sides {
             (side.behind, side.flushed) = (Gather::default(), Moment::PAST);
