@@ -1,112 +1,64 @@
 //! Ranges of blocks with a value each, which do not overlap.
 
-use std::collections::BTreeMap;
+use rangemap::RangeMap;
+use std::ops::Range;
 
-/// `block -> value` for ranges that do not overlap.
+/// `block -> value` for ranges that do not overlap. Neighbours with the same value are one.
 #[derive(Clone, Debug)]
-pub struct Ranges<V> {
-    /// First block of a range to one past its last, and the value.
-    map: BTreeMap<u64, (u64, V)>,
-}
+pub struct Ranges<V>(RangeMap<u64, V>);
 
 impl<V> Default for Ranges<V> {
     fn default() -> Self {
-        Self { map: BTreeMap::new() }
+        Self(RangeMap::new())
     }
 }
 
 impl<V: Copy + PartialEq> Ranges<V> {
     /// The value of a block.
     pub fn get(&self, block: u64) -> Option<V> {
-        self.map
-            .range(..=block)
-            .next_back()
-            .filter(|(_, (end, _))| block < *end)
-            .map(|(_, (_, value))| *value)
+        self.0.get(&block).copied()
     }
 
     /// The ranges that lie wholly or partly in `from..end`, cut to it.
     pub fn within(&self, from: u64, end: u64) -> impl Iterator<Item = (u64, u64, V)> {
-        let before = self.map.range(..from).next_back();
-        before
-            .into_iter()
-            .chain(self.map.range(from..end.max(from)))
-            .map(move |(&start, &(stop, value))| (start.max(from), stop.min(end), value))
-            .filter(|(start, stop, _)| start < stop)
+        let cut =
+            move |(range, value): (&Range<u64>, &V)| (range.start.max(from), range.end.min(end), *value);
+        self.0.overlapping(from..end).map(cut).filter(|(start, stop, _)| start < stop)
     }
 
     /// Gives the value to those blocks of `from..end` that have none; how many there were.
     pub fn fill(&mut self, from: u64, end: u64, value: V) -> u64 {
-        let mut gaps = Vec::new();
-        let mut next = from;
-        for (start, stop, _) in self.within(from, end) {
-            if next < start {
-                gaps.push((next, start));
-            }
-            next = stop;
-        }
-        if next < end {
-            gaps.push((next, end));
-        }
-        let mut filled = 0;
-        for (start, stop) in gaps {
-            filled += stop - start;
-            self.insert(start, stop, value);
-        }
+        let gaps: Vec<Range<u64>> = self.0.gaps(&(from..end.max(from))).collect();
+        let filled = gaps.iter().map(|gap| gap.end - gap.start).sum();
+        self.0.extend(gaps.into_iter().map(|gap| (gap, value)));
         filled
     }
 
     /// Gives the value to all blocks of `from..end`.
     pub fn set(&mut self, from: u64, end: u64, value: V) {
         if from < end {
-            self.remove(from, end, |_| true);
-            self.insert(from, end, value);
+            self.0.insert(from..end, value);
         }
     }
 
     /// Takes the value from those blocks of `from..end` whose value is to go.
     pub fn remove(&mut self, from: u64, end: u64, goes: impl Fn(V) -> bool) {
         let hit: Vec<(u64, u64, V)> = self.within(from, end).filter(|(_, _, value)| goes(*value)).collect();
-        for (start, stop, value) in hit {
-            let (&whole_start, &(whole_stop, _)) =
-                self.map.range(..=start).next_back().expect("a range that was found");
-            self.map.remove(&whole_start);
-            if whole_start < start {
-                self.map.insert(whole_start, (start, value));
-            }
-            if stop < whole_stop {
-                self.map.insert(stop, (whole_stop, value));
-            }
+        for (start, stop, _) in hit {
+            self.0.remove(start..stop);
         }
-    }
-
-    /// A range known to be free; joined with its neighbours where they have the same value.
-    fn insert(&mut self, mut from: u64, mut end: u64, value: V) {
-        if let Some((&start, &(stop, before))) = self.map.range(..from).next_back()
-            && stop == from
-            && before == value
-        {
-            from = start;
-        }
-        if let Some(&(stop, after)) = self.map.get(&end)
-            && after == value
-        {
-            self.map.remove(&end);
-            end = stop;
-        }
-        self.map.insert(from, (end, value));
     }
 
     /// Takes the first range that lies wholly or partly in `from..end`, cut to it.
     pub fn take(&mut self, from: u64, end: u64) -> Option<(u64, u64)> {
         let (start, stop, _) = self.within(from, end).next()?;
-        self.remove(start, stop, |_| true);
+        self.0.remove(start..stop);
         Some((start, stop))
     }
 
     /// Whether no block has a value.
     pub fn is_empty(&self) -> bool {
-        self.map.is_empty()
+        self.0.is_empty()
     }
 }
 

@@ -1,58 +1,37 @@
 //! Bytes that were lost with the fast store.
 
 use nandscape_core::Extent;
+use nandscape_core::ranges::Ranges;
 use std::collections::BTreeMap;
 
-/// Ranges of volumes, none of which touch: by volume and first byte, where they end.
+/// Ranges of volumes, none of which touch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LostExtents(BTreeMap<(u16, u64), u64>);
+pub(super) struct LostExtents(BTreeMap<u16, Ranges<()>>);
 
 impl LostExtents {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.values().all(Ranges::is_empty)
     }
 
     pub(super) fn insert(&mut self, volume: u16, extent: Extent) {
-        let (mut start, mut end) = (extent.offset, extent.end());
-        let touching: Vec<(u64, u64)> = self
-            .0
-            .range((volume, 0)..=(volume, end))
-            .filter(|(_, other)| **other >= start)
-            .map(|((_, first), end)| (*first, *end))
-            .collect();
-        for (first, last) in touching {
-            self.0.remove(&(volume, first));
-            (start, end) = (start.min(first), end.max(last));
-        }
-        self.0.insert((volume, start), end);
+        self.0.entry(volume).or_default().set(extent.offset, extent.end(), ());
     }
 
     /// These bytes were written anew.
     pub(super) fn remove(&mut self, volume: u16, extent: Extent) {
-        while let Some(part) = self.first_in(volume, extent) {
-            let (&(_, start), &end) =
-                self.0.range(..=(volume, part.offset)).next_back().expect("it was found");
-            self.0.remove(&(volume, start));
-            if start < part.offset {
-                self.0.insert((volume, start), part.offset);
-            }
-            if end > part.end() {
-                self.0.insert((volume, part.end()), end);
-            }
-        }
+        self.0.entry(volume).or_default().remove(extent.offset, extent.end(), |()| true);
     }
 
     pub(super) fn first_in(&self, volume: u16, extent: Extent) -> Option<Extent> {
-        let before = self.0.range(..=(volume, extent.offset)).next_back();
-        let before = before.filter(|((other, _), end)| *other == volume && **end > extent.offset);
-        let ((_, start), end) =
-            before.or_else(|| self.0.range((volume, extent.offset)..(volume, extent.end())).next())?;
-        let start = extent.offset.max(*start);
-        Some(Extent::new(start, extent.end().min(*end) - start))
+        let (start, end, ()) = self.0.get(&volume)?.within(extent.offset, extent.end()).next()?;
+        Some(Extent::new(start, end - start))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u16, Extent)> + '_ {
-        self.0.iter().map(|((volume, start), end)| (*volume, Extent::new(*start, end - start)))
+        self.0.iter().flat_map(|(volume, ranges)| {
+            let lost = ranges.within(0, u64::MAX);
+            lost.map(|(start, end, ())| (*volume, Extent::new(start, end - start)))
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the blocks of one file are.
 
-use std::collections::BTreeMap;
+use nandscape_core::ranges::Ranges;
 
 /// A piece of a range of file blocks: all mapped in one run, or all not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,22 +11,19 @@ pub(crate) struct Piece {
     pub(crate) disk: Option<u64>,
 }
 
-/// File block -> run on the volume.
+/// File block -> how much higher the block on the volume is, of each run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Extents {
-    runs: BTreeMap<u64, (u64, u64)>,
-}
+pub(crate) struct Extents(Ranges<u64>);
 
 impl Extents {
     /// The piece that begins at a block, not past `end`.
     pub(crate) fn piece(&self, block: u64, end: u64) -> Piece {
-        if let Some((&start, &(disk, len))) = self.runs.range(..=block).next_back()
-            && block < start + len
-        {
-            return Piece { len: (start + len).min(end) - block, disk: Some(disk + block - start) };
+        match self.0.within(block, end).next() {
+            Some((start, stop, shift)) if start == block => {
+                Piece { len: stop - block, disk: Some(block.wrapping_add(shift)) }
+            }
+            next => Piece { len: next.map_or(end, |(start, ..)| start) - block, disk: None },
         }
-        let next = self.runs.range(block..).next().map_or(end, |(&start, _)| start.min(end));
-        Piece { len: next - block, disk: None }
     }
 
     /// The block on the volume behind the one that holds the block before: where the file would best go on.
@@ -37,34 +34,15 @@ impl Extents {
 
     /// Maps a run that was not mapped.
     pub(crate) fn insert(&mut self, block: u64, disk: u64, len: u64) {
-        if let Some((_, (before_disk, before_len))) =
-            self.runs.range_mut(..block).next_back().filter(|(start, (_, len))| **start + *len == block)
-            && *before_disk + *before_len == disk
-        {
-            *before_len += len;
-            return;
-        }
-        self.runs.insert(block, (disk, len));
+        self.0.set(block, block + len, disk.wrapping_sub(block));
     }
 
     /// Unmaps a range and hands out the runs that were mapped there.
     pub(crate) fn remove(&mut self, from: u64, end: u64, mut freed: impl FnMut(u64, u64)) {
-        if let Some((&start, &(disk, len))) = self.runs.range(..from).next_back()
-            && from < start + len
-        {
-            self.runs.insert(start, (disk, from - start));
-            self.runs.insert(from, (disk + from - start, start + len - from));
+        for (start, stop, shift) in self.0.within(from, end) {
+            freed(start.wrapping_add(shift), stop - start);
         }
-        while let Some((&start, &(disk, len))) = self.runs.range(from..).next()
-            && start < end
-        {
-            self.runs.remove(&start);
-            let cut = len.min(end - start);
-            freed(disk, cut);
-            if cut < len {
-                self.runs.insert(start + cut, (disk + cut, len - cut));
-            }
-        }
+        self.0.remove(from, end, |_| true);
     }
 }
 
