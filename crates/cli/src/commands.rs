@@ -15,7 +15,7 @@ pub mod stat;
 pub mod trace;
 
 use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
-use crate::console::{Console, Failure, STOP};
+use crate::console::{Console, Failure, Result, STOP};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
 use nandscape_report::{
@@ -28,7 +28,7 @@ use nandscape_trace::OpenOptions;
 use std::path::{Path, PathBuf};
 
 /// What was typed, merged: device preset, then the file, then flags.
-pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
+pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed> {
     let mut typed = Typed::new();
     if let Some(device) = &args.device {
         merge_device(&mut typed, device)?;
@@ -55,7 +55,7 @@ pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed
     Ok(typed)
 }
 
-fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
+fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
     let mut typed = typed_device(&stack.device, ftl)?;
     let mut set = |key: &str, value: Option<String>| match value {
         Some(value) => typed.set(&format!("workload.{key}"), &value),
@@ -70,7 +70,7 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed, Failure> {
     Ok(typed)
 }
 
-fn merge_device(typed: &mut Typed, device: &str) -> Result<(), Failure> {
+fn merge_device(typed: &mut Typed, device: &str) -> Result<()> {
     if Path::new(device).extension().is_some_and(|e| e == "toml") {
         typed.merge_file(device)?;
     } else {
@@ -93,7 +93,7 @@ fn reading_keys(reading: &ReadingArgs) -> [(&'static str, Option<String>); 7] {
 }
 
 /// How a workload is read that no stack is built for.
-pub(crate) fn open_options(reading: &ReadingArgs, seed: u64) -> Result<OpenOptions, Failure> {
+pub(crate) fn open_options(reading: &ReadingArgs, seed: u64) -> Result<OpenOptions> {
     let volumes = |list: &str| list.split(';').map(|volume| volume.trim().to_owned()).collect();
     Ok(OpenOptions {
         format: reading.format.clone(),
@@ -113,7 +113,7 @@ pub(crate) fn outputs() -> impl Iterator<Item = &'static Output> {
     nandscape_report::OUTPUTS.iter().chain([&nandscape_report_parquet::OUTPUT])
 }
 
-fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>, Failure> {
+fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>> {
     let named = [("html", &args.report), ("csv", &args.csv), ("parquet", &args.series)];
     let named = named.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?.clone())));
     let typed = args.write.iter().map(|text| match text.split_once('=') {
@@ -131,7 +131,7 @@ fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>, Failure>
 fn run_options<'a>(
     output: &OutputArgs,
     progress: &'a (dyn Fn(&str, Progress) + Sync),
-) -> Result<RunOptions<'a>, Failure> {
+) -> Result<RunOptions<'a>> {
     let wanted = wanted(output)?;
     Ok(RunOptions {
         stop: Some(&STOP),
@@ -143,7 +143,7 @@ fn run_options<'a>(
     })
 }
 
-fn interval_ns(output: &OutputArgs) -> Result<Option<u64>, Failure> {
+fn interval_ns(output: &OutputArgs) -> Result<Option<u64>> {
     let parse = |text: &String| units::parse_time_ns(text).map_err(Failure::usage);
     let interval = output.interval.as_ref().map(parse).transpose()?;
     if interval == Some(0) {
@@ -154,17 +154,12 @@ fn interval_ns(output: &OutputArgs) -> Result<Option<u64>, Failure> {
 }
 
 /// Writes a file whole, or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomically(path, bytes).map_err(Failure::run)
 }
 
 /// Writes the HTML report, if one was asked for, and says so.
-fn write_report(
-    path: Option<&Path>,
-    runs: &[Run],
-    context: ReportContext,
-    console: Console,
-) -> Result<(), Failure> {
+fn write_report(path: Option<&Path>, runs: &[Run], context: ReportContext, console: Console) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let context = ReportContext { command: command_line(), ..context };
     write(path, render_html(runs, &context).as_bytes())?;
@@ -179,7 +174,7 @@ fn deliver(
     as_array: bool,
     text: impl FnOnce() -> String,
     console: Console,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let context = ReportContext { command: command_line(), ..ReportContext::default() };
     for (form, path) in wanted(output)? {
         write(&path, &(form.render)(runs, &context).map_err(Failure::run)?)?;

@@ -30,6 +30,9 @@ pub enum Failure {
     BrokenPipe,
 }
 
+/// What a command gives, or how it failed.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
 impl Failure {
     pub fn usage(error: impl fmt::Display) -> Self {
         Self::Usage(error.to_string())
@@ -106,7 +109,7 @@ impl From<RunError> for Failure {
 pub static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Makes Ctrl-C stop runs with a partial result; a second one ends the program at once.
-pub fn stop_on_ctrl_c() -> Result<(), Failure> {
+pub fn stop_on_ctrl_c() -> Result<()> {
     ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
@@ -143,7 +146,7 @@ impl Console {
         Self { quiet }
     }
 
-    pub fn result(self, text: &str) -> Result<(), Failure> {
+    pub fn result(self, text: &str) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
@@ -152,12 +155,12 @@ impl Console {
         })
     }
 
-    pub fn json(self, value: &impl serde::Serialize) -> Result<(), Failure> {
+    pub fn json(self, value: &impl serde::Serialize) -> Result<()> {
         self.result(&serde_json::to_string_pretty(value).expect("plain data"))
     }
 
     /// From now on this process is a server: nothing that it prints is waited for. A panic is a message, too.
-    pub fn serve(self) -> Result<(), Failure> {
+    pub fn serve(self) -> Result<()> {
         let failed = |error: std::io::Error| Failure::run(format!("cannot print: {error}"));
         let file = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(std::fs::File::from);
         // A stream that is closed takes nothing, which is no reason not to serve.

@@ -69,6 +69,9 @@ pub enum ReplayError {
     Lost { lost: u64 },
 }
 
+/// What a replay gives, or why it ended.
+type Result<T, E = ReplayError> = std::result::Result<T, E>;
+
 /// A replay's result document and, if asked for, its series.
 #[derive(Debug)]
 pub struct ReplayOutcome {
@@ -92,7 +95,7 @@ pub fn replay(
     options: &ReplayOptions<'_>,
     on_counted: &mut dyn FnMut(),
     progress: &mut dyn FnMut(Progress),
-) -> Result<ReplayOutcome, ReplayError> {
+) -> Result<ReplayOutcome> {
     assert_eq!(subsystem.namespaces().len(), 1, "namespaces of a replay");
     let mut runner = Runner::new(subsystem, options.stop, progress);
     let unprepared = if options.precondition.steps.is_empty() {
@@ -172,11 +175,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.
-    fn precondition(
-        &mut self,
-        precondition: &Precondition,
-        seed: u64,
-    ) -> Result<Option<RunError>, ReplayError> {
+    fn precondition(&mut self, precondition: &Precondition, seed: u64) -> Result<Option<RunError>> {
         /// Deep enough to keep every die busy and shallow enough to keep event queues short.
         const DEPTH: u32 = 64;
         let info = &self.subsystem.namespaces()[0];
@@ -220,7 +219,7 @@ impl<'a> Runner<'a> {
         pacing: Pacing,
         recorder: &mut Recorder,
         expected: Option<u64>,
-    ) -> Result<End, ReplayError> {
+    ) -> Result<End> {
         let mut end = End::default();
         let mut now = SimTime::ZERO;
         let mut origin = None;
@@ -285,7 +284,7 @@ impl<'a> Runner<'a> {
 
     /// Waits for the next completion; gives its time, or `None` if nothing is outstanding.
     #[inline]
-    fn finish_one(&mut self, recorder: &mut Recorder) -> Result<Option<SimTime>, ReplayError> {
+    fn finish_one(&mut self, recorder: &mut Recorder) -> Result<Option<SimTime>> {
         let Some((at, pending)) = self.outstanding.next(&mut *self.subsystem) else {
             let lost = self.outstanding.count() as u64;
             return if lost == 0 { Ok(None) } else { Err(ReplayError::Lost { lost }) };
@@ -296,12 +295,7 @@ impl<'a> Runner<'a> {
 
     /// Waits until fewer than `depth` requests are outstanding; gives the time at which that is so.
     #[inline]
-    fn wait_for_slot(
-        &mut self,
-        mut now: SimTime,
-        depth: u32,
-        recorder: &mut Recorder,
-    ) -> Result<SimTime, ReplayError> {
+    fn wait_for_slot(&mut self, mut now: SimTime, depth: u32, recorder: &mut Recorder) -> Result<SimTime> {
         while self.outstanding.count() >= depth as usize {
             let Some(at) = self.finish_one(recorder)? else { break };
             now = now.max(at);
@@ -319,7 +313,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn drain(&mut self, recorder: &mut Recorder) -> Result<(), ReplayError> {
+    fn drain(&mut self, recorder: &mut Recorder) -> Result<()> {
         while self.finish_one(recorder)?.is_some() {}
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What suites of commands share: when commands complete, and which bytes are right.
 
+use crate::shrink::Outcome;
 use nandscape_core::{Clocked, Completion, Extent, SimTime, Token};
 
 /// The commands of a run, and its time.
@@ -36,7 +37,7 @@ impl Commands {
     }
 
     /// Lets time pass, and checks what completes.
-    pub fn advance(&mut self, clock: &mut (impl Clocked + ?Sized), until: SimTime) -> Result<(), String> {
+    pub fn advance(&mut self, clock: &mut (impl Clocked + ?Sized), until: SimTime) -> Outcome {
         self.out.clear();
         clock.advance(until, &mut self.out);
         self.now = self.now.max(until);
@@ -64,7 +65,7 @@ impl Commands {
     }
 
     /// Lets time pass until every command has completed.
-    pub fn drain(&mut self, clock: &mut (impl Clocked + ?Sized)) -> Result<(), String> {
+    pub fn drain(&mut self, clock: &mut (impl Clocked + ?Sized)) -> Outcome {
         while let Some(waiting) = self.times.iter().position(|(_, done)| done.is_none()) {
             let Some(next) = clock.next_event() else {
                 return Err(format!("nothing is left to happen, and command {waiting} is not done"));
@@ -97,7 +98,7 @@ pub fn byte(salt: u32, offset: u64) -> u8 {
 }
 
 /// Compares what was read from `offset` on with the model of all bytes.
-pub fn compare(offset: u64, data: &[u8], model: &[u8]) -> Result<(), String> {
+pub fn compare(offset: u64, data: &[u8], model: &[u8]) -> Outcome {
     let want = &model[offset as usize..][..data.len()];
     let Some(at) = data.iter().zip(want).position(|(got, want)| got != want) else { return Ok(()) };
     let place = offset + at as u64;
@@ -105,7 +106,7 @@ pub fn compare(offset: u64, data: &[u8], model: &[u8]) -> Result<(), String> {
 }
 
 /// Takes over into the model which units of a trimmed extent read as zeroes; the others are what they were.
-pub fn zeroed(extent: Extent, data: &[u8], model: &mut [u8], unit: usize) -> Result<(), String> {
+pub fn zeroed(extent: Extent, data: &[u8], model: &mut [u8], unit: usize) -> Outcome {
     let model = &mut model[extent.offset as usize..extent.end() as usize];
     for (new, old) in data.chunks(unit).zip(model.chunks_mut(unit)) {
         if new.iter().all(|byte| *byte == 0) {

@@ -8,7 +8,7 @@
 
 use crate::commands::{byte, compare};
 use crate::crash::load::{Act, Step, pick};
-use crate::shrink::run_or_shrink;
+use crate::shrink::{Outcome, run_or_shrink};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Cause, Completion, Extent, Ftl, FtlError, Geometry, Hint, Lpn, SimTime, Token,
@@ -20,7 +20,7 @@ use std::fmt;
 pub type Device<S> = Timed<Nand, S>;
 
 /// A layer, or why it cannot be built over this device.
-pub type Built = Result<Box<dyn Ftl + Send>, String>;
+pub type Built = Outcome<Box<dyn Ftl + Send>>;
 
 /// A device shape with its bad blocks.
 #[derive(Clone, Debug)]
@@ -133,11 +133,7 @@ pub fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Step> {
 }
 
 /// Runs a layer through `steps`. The failure of a shortened list of steps is what comes back.
-pub fn run<S: Scheduler>(
-    shape: &Shape,
-    steps: &[Step],
-    build: &dyn Fn(Device<S>) -> Built,
-) -> Result<Seen, String> {
+pub fn run<S: Scheduler>(shape: &Shape, steps: &[Step], build: &dyn Fn(Device<S>) -> Built) -> Outcome<Seen> {
     run_or_shrink(steps, 400, |steps| Run::new(shape, build)?.all(steps))
         .map_err(|error| format!("on {}: {error}", shape.name))
 }
@@ -153,7 +149,7 @@ struct Run {
 }
 
 impl Run {
-    fn new<S: Scheduler>(shape: &Shape, build: &dyn Fn(Device<S>) -> Built) -> Result<Self, String> {
+    fn new<S: Scheduler>(shape: &Shape, build: &dyn Fn(Device<S>) -> Built) -> Outcome<Self> {
         // A layer that can keep to the page order of blocks is held to it.
         let ftl = build(device(shape, false)).or_else(|_| build(device(shape, true)))?;
         let page_bytes = shape.geometry.page_bytes;
@@ -161,7 +157,7 @@ impl Run {
         Ok(Self { ftl, page_bytes, model, now: SimTime::ZERO, tag: 0, seen: Seen::default() })
     }
 
-    fn all(mut self, steps: &[Step]) -> Result<Seen, String> {
+    fn all(mut self, steps: &[Step]) -> Outcome<Seen> {
         for (number, step) in steps.iter().enumerate() {
             self.step(*step).map_err(|error| format!("step {number} ({step:?}): {error}"))?;
             if number % 64 == 63 {
@@ -176,7 +172,7 @@ impl Run {
         Ok(self.seen)
     }
 
-    fn step(&mut self, step: Step) -> Result<(), String> {
+    fn step(&mut self, step: Step) -> Outcome {
         let extent = step.extent(self.model.len() as u64);
         let range = extent.offset as usize..extent.end() as usize;
         let at = self.now;
@@ -226,7 +222,7 @@ impl Run {
         }
     }
 
-    fn read(&mut self, extent: Extent, overlaps: bool) -> Result<(), String> {
+    fn read(&mut self, extent: Extent, overlaps: bool) -> Outcome {
         let mut data = vec![0xA5; extent.len as usize];
         let token =
             self.ftl.read(extent, Some(&mut data), self.now).map_err(|error| format!("read: {error}"))?;
@@ -236,7 +232,7 @@ impl Run {
 
     /// After a refused write: each page of it holds either the old or the new bytes; the model takes over
     /// which.
-    fn settle(&mut self, extent: Extent, new: &[u8]) -> Result<(), String> {
+    fn settle(&mut self, extent: Extent, new: &[u8]) -> Outcome {
         for span in extent.pages(self.page_bytes) {
             let part = Extent::new(extent.offset + span.at, u64::from(span.len));
             let mut data = vec![0; part.len as usize];
@@ -257,7 +253,7 @@ impl Run {
         Ok(())
     }
 
-    fn refused(&mut self, error: &FtlError) -> Result<(), String> {
+    fn refused(&mut self, error: &FtlError) -> Outcome {
         let FtlError::DeviceFull { needed_pages, live_pages, total_pages, .. } = error else {
             return Err(format!("unexpected error: {error}"));
         };
@@ -269,7 +265,7 @@ impl Run {
     }
 
     /// Lets the request complete, or leaves it running into the next one.
-    fn complete(&mut self, token: Token, overlaps: bool) -> Result<(), String> {
+    fn complete(&mut self, token: Token, overlaps: bool) -> Outcome {
         if token == Token::NONE {
             return Ok(());
         }
@@ -306,7 +302,7 @@ impl Run {
         self.now = self.now.max(until);
     }
 
-    fn check(&mut self) -> Result<(), String> {
+    fn check(&mut self) -> Outcome {
         self.ftl.check_invariants();
         let device = self.ftl.device();
         let (sum, own) = (device.counters().total(), device.tally().totals);
@@ -334,7 +330,7 @@ impl Run {
     }
 
     /// A request past the capacity is refused before anything changes.
-    fn check_out_of_range(&mut self) -> Result<(), String> {
+    fn check_out_of_range(&mut self) -> Outcome {
         let capacity = self.model.len() as u64;
         let before = self.ftl.device().tally().totals;
         for extent in

@@ -3,8 +3,11 @@
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// What a check gives, or what is wrong.
+pub type Outcome<T = ()> = Result<T, String>;
+
 /// Runs an action; a panic is a failure like any other.
-pub fn guarded<T>(action: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub fn guarded<T>(action: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     catch_unwind(AssertUnwindSafe(action)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
@@ -21,8 +24,8 @@ pub fn listed(steps: &[impl Debug]) -> String {
 pub fn run_or_shrink<T: Clone + Debug, S>(
     steps: &[T],
     budget: u32,
-    run: impl Fn(&[T]) -> Result<S, String>,
-) -> Result<S, String> {
+    run: impl Fn(&[T]) -> Outcome<S>,
+) -> Outcome<S> {
     let mut seen = None;
     let outcome = shrink(steps, budget, |steps| guarded(|| run(steps)).map(|what| seen = Some(what)));
     match outcome {

@@ -7,7 +7,7 @@
 //! and changes nothing.
 
 use crate::commands::{Commands, byte, compare, zeroed};
-use crate::shrink::run_or_shrink;
+use crate::shrink::{Outcome, run_or_shrink};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Applied, BlockCommand, Extent, Hint, Op, SimTime, Store, StoreError, Token};
@@ -67,7 +67,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 ///
 /// # Errors
 /// What was wrong, and after which steps.
-pub fn run(make: Make<'_>, seed: u64, count: usize) -> Result<Seen, String> {
+pub fn run(make: Make<'_>, seed: u64, count: usize) -> Outcome<Seen> {
     let all = steps(seed, count);
     let outcome = run_or_shrink(&all, 300, |steps| Run::new(make()).all(steps));
     outcome.map_err(|error| format!("seed {seed}: {error}"))
@@ -97,7 +97,7 @@ impl Run {
         }
     }
 
-    fn all(mut self, steps: &[Step]) -> Result<Seen, String> {
+    fn all(mut self, steps: &[Step]) -> Outcome<Seen> {
         if self.block == 0 || !self.store.capacity_bytes().is_multiple_of(self.block) {
             return Err(format!("{} bytes in blocks of {}", self.store.capacity_bytes(), self.block));
         }
@@ -116,7 +116,7 @@ impl Run {
         Ok(Seen { times, unknown: self.commands.unknown, overtaken })
     }
 
-    fn step(&mut self, step: Step) -> Result<(), String> {
+    fn step(&mut self, step: Step) -> Outcome {
         match step {
             Step::Apply { op, place, blocks, salt } => self.apply(op, place, blocks, salt),
             Step::Start { .. } if self.applied.is_empty() => Ok(()),
@@ -132,7 +132,7 @@ impl Run {
         }
     }
 
-    fn apply(&mut self, op: Op, place: u32, blocks: u64, salt: u32) -> Result<(), String> {
+    fn apply(&mut self, op: Op, place: u32, blocks: u64, salt: u32) -> Outcome {
         let capacity = self.store.capacity_bytes() / self.block;
         let first = ((u128::from(place) * u128::from(capacity)) >> 32) as u64;
         let mut extent = Extent::new(first * self.block, blocks.min(capacity - first) * self.block);
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// What was trimmed reads as zeroes, or as before where the store's own blocks are larger.
-    fn zeroed(&mut self, op: Op, extent: Extent) -> Result<(), String> {
+    fn zeroed(&mut self, op: Op, extent: Extent) -> Outcome {
         let range = extent.offset as usize..extent.end() as usize;
         if op == Op::WriteZeroes {
             self.model[range.clone()].fill(0);
@@ -188,7 +188,7 @@ impl Run {
         zeroed(extent, &data, &mut self.model, self.block as usize)
     }
 
-    fn start(&mut self, which: usize, later: u64) -> Result<(), String> {
+    fn start(&mut self, which: usize, later: u64) -> Outcome {
         self.commands.now += later;
         let (command, applied) = self.applied.remove(which);
         let token =
@@ -196,7 +196,7 @@ impl Run {
         self.started(token)
     }
 
-    fn started(&mut self, token: Token) -> Result<(), String> {
+    fn started(&mut self, token: Token) -> Outcome {
         let (now, done) = (self.now(), self.commands.known(&*self.store, token));
         if let Some(done) = done.filter(|done| *done < now) {
             return Err(format!("completes at {done}, before its start at {now}"));
@@ -209,7 +209,7 @@ impl Run {
         self.commands.now
     }
 
-    fn drain(&mut self) -> Result<(), String> {
+    fn drain(&mut self) -> Outcome {
         self.commands.drain(&mut *self.store)?;
         // What a write cache still has to write is part of it.
         let idle_from = self.store.idle_from();
@@ -219,14 +219,14 @@ impl Run {
         Ok(())
     }
 
-    fn check_counts(&self) -> Result<(), String> {
+    fn check_counts(&self) -> Outcome {
         // Pages are the store's own.
         let same = |counts: HostCounts| HostCounts { read_pages: 0, write_pages: 0, ..counts };
         let (got, want) = (same(self.store.counts()), same(self.counts));
         if got == want { Ok(()) } else { Err(format!("counted {got:?}, was asked for {want:?}")) }
     }
 
-    fn read_all(&mut self) -> Result<Vec<u8>, String> {
+    fn read_all(&mut self) -> Outcome<Vec<u8>> {
         let mut data = vec![0xA5; self.model.len()];
         let extent = Extent::new(0, self.store.capacity_bytes());
         let command = BlockCommand::new(Op::Read, extent, Hint::default());
@@ -238,12 +238,12 @@ impl Run {
         Ok(data)
     }
 
-    fn check_all(&mut self) -> Result<(), String> {
+    fn check_all(&mut self) -> Outcome {
         let data = self.read_all()?;
         compare(0, &data, &self.model)
     }
 
-    fn check_refusals(&mut self) -> Result<(), String> {
+    fn check_refusals(&mut self) -> Outcome {
         let (capacity, block) = (self.store.capacity_bytes(), self.block);
         let past = [Extent::new(capacity, block), Extent::new(capacity - block, 2 * block)];
         let uneven = [Extent::new(1, block), Extent::new(0, block - 1), Extent::new(block / 2, block)];
@@ -271,7 +271,7 @@ impl Run {
     }
 
     /// Counters that begin anew, and the end.
-    fn check_end(&mut self) -> Result<(), String> {
+    fn check_end(&mut self) -> Outcome {
         self.store.reset_counters(self.commands.now);
         if self.store.counts() != HostCounts::default() || self.store.idle_from() > self.commands.now {
             let (counts, idle) = (self.store.counts(), self.store.idle_from());
@@ -295,7 +295,7 @@ impl Run {
 ///
 /// # Errors
 /// What was wrong in either run, or the first command that differs.
-pub fn same_times(with: Make<'_>, without: Make<'_>, seed: u64, count: usize) -> Result<(), String> {
+pub fn same_times(with: Make<'_>, without: Make<'_>, seed: u64, count: usize) -> Outcome {
     // Trims are followed by a read where there are bytes, so that there are none here.
     let plain: BTreeMap<bool, Vec<(SimTime, SimTime)>> = [(true, with), (false, without)]
         .into_iter()
@@ -305,7 +305,7 @@ pub fn same_times(with: Make<'_>, without: Make<'_>, seed: u64, count: usize) ->
                 .filter(|step| !matches!(step, Step::Apply { op: Op::Trim | Op::WriteZeroes, .. }));
             Ok((keeps, Run::new(make()).all(&steps.collect::<Vec<_>>())?.times))
         })
-        .collect::<Result<_, String>>()?;
+        .collect::<Outcome<_>>()?;
     let differs = plain[&true].iter().zip(&plain[&false]).position(|(a, b)| a != b);
     match differs {
         None => Ok(()),

@@ -8,13 +8,13 @@
 //! subsystem's own invariants.
 
 use crate::commands::{Commands, byte, compare, zeroed};
-use crate::shrink::run_or_shrink;
+use crate::shrink::{Outcome, run_or_shrink};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockCommand, CacheReport, Extent, Hint, Op, SimTime, Subsystem, Token};
 
 /// What is done to a subsystem between commands: something of it, that a number chooses, at a time.
-pub type Control<'a, S> = &'a dyn Fn(&mut S, u32, SimTime) -> Result<(), String>;
+pub type Control<'a, S> = &'a dyn Fn(&mut S, u32, SimTime) -> Outcome;
 
 /// What is tried.
 pub struct Trial<'a, S: ?Sized> {
@@ -107,7 +107,7 @@ fn steps(seed: u64, count: usize) -> Vec<Step> {
 ///
 /// # Errors
 /// What was wrong, and after which steps.
-pub fn run<S: Subsystem + ?Sized>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Result<Seen, String> {
+pub fn run<S: Subsystem + ?Sized>(trial: &Trial<'_, S>, seed: u64, count: usize) -> Outcome<Seen> {
     let all = steps(seed, count);
     let first = run_or_shrink(&all, 300, |steps| Run::new(trial)?.all(steps));
     let first = first.map_err(|error| format!("seed {seed}: {error}"))?;
@@ -129,7 +129,7 @@ struct Run<'a, S: ?Sized> {
 }
 
 impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
-    fn new(trial: &'a Trial<'a, S>) -> Result<Self, String> {
+    fn new(trial: &'a Trial<'a, S>) -> Outcome<Self> {
         let subsystem = (trial.make)();
         let models: Vec<Vec<u8>> =
             subsystem.namespaces().iter().map(|info| vec![0; info.capacity_bytes as usize]).collect();
@@ -142,7 +142,7 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         Ok(Self { subsystem, trial, models, counts, commands })
     }
 
-    fn all(mut self, steps: &[Step]) -> Result<Seen, String> {
+    fn all(mut self, steps: &[Step]) -> Outcome<Seen> {
         for (number, step) in steps.iter().enumerate() {
             self.step(*step).map_err(|error| format!("step {number} ({step:?}): {error}"))?;
             if number % 32 == 31 {
@@ -161,7 +161,7 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         Ok(Seen { times, unknown: self.commands.unknown, overtaken, host, cache })
     }
 
-    fn step(&mut self, step: Step) -> Result<(), String> {
+    fn step(&mut self, step: Step) -> Outcome {
         match step {
             Step::Command { namespace, op, place, units, salt, is_joined } => {
                 let namespace = namespace as usize % self.models.len();
@@ -205,7 +205,7 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         }
     }
 
-    fn command(&mut self, namespace: usize, op: Op, extent: Extent, salt: u32) -> Result<Token, String> {
+    fn command(&mut self, namespace: usize, op: Op, extent: Extent, salt: u32) -> Outcome<Token> {
         let range = extent.offset as usize..extent.end() as usize;
         match op {
             Op::Read => {
@@ -232,20 +232,14 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         }
     }
 
-    fn submit(
-        &mut self,
-        namespace: usize,
-        op: Op,
-        extent: Extent,
-        payload: Payload<'_>,
-    ) -> Result<Token, String> {
+    fn submit(&mut self, namespace: usize, op: Op, extent: Extent, payload: Payload<'_>) -> Outcome<Token> {
         let command = BlockCommand::new(op, extent, Hint::default());
         self.counts[namespace].count(command, 512);
         let answer = self.subsystem.submit(namespace as u32, command.into(), payload, self.commands.now);
         answer.map(|answer| answer.done).map_err(|error| error.to_string())
     }
 
-    fn joined(&mut self, a: Token, b: Token) -> Result<Token, String> {
+    fn joined(&mut self, a: Token, b: Token) -> Outcome<Token> {
         let parts = [self.commands.known(&self.subsystem, a), self.commands.known(&self.subsystem, b)];
         let both = self.subsystem.join(a, b);
         match (parts, self.commands.known(&self.subsystem, both)) {
@@ -266,7 +260,7 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
     }
 
     /// What was trimmed is zeroes, or what it was before where it is not a whole page.
-    fn settle(&mut self, namespace: usize, extent: Extent) -> Result<(), String> {
+    fn settle(&mut self, namespace: usize, extent: Extent) -> Outcome {
         let mut data = vec![0xA5; extent.len as usize];
         let token = self.submit(namespace, Op::Read, extent, Payload::Read(&mut data))?;
         self.submitted(token);
@@ -274,12 +268,12 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         zeroed(extent, &data, &mut self.models[namespace], unit)
     }
 
-    fn compare(&self, namespace: usize, extent: Extent, data: &[u8]) -> Result<(), String> {
+    fn compare(&self, namespace: usize, extent: Extent, data: &[u8]) -> Outcome {
         let compared = compare(extent.offset, data, &self.models[namespace]);
         compared.map_err(|error| format!("namespace {namespace}: {error}"))
     }
 
-    fn check_counts(&self) -> Result<(), String> {
+    fn check_counts(&self) -> Outcome {
         // Pages are the device's own.
         let same = |counts: HostCounts| HostCounts { read_pages: 0, write_pages: 0, ..counts };
         for (namespace, want) in self.counts.iter().enumerate() {
@@ -291,7 +285,7 @@ impl<'a, S: Subsystem + ?Sized> Run<'a, S> {
         Ok(())
     }
 
-    fn check_all(&mut self) -> Result<(), String> {
+    fn check_all(&mut self) -> Outcome {
         for namespace in 0..self.models.len() {
             let extent = Extent::new(0, self.models[namespace].len() as u64);
             let mut data = vec![0xA5; extent.len as usize];

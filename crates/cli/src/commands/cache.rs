@@ -7,9 +7,9 @@ mod simulate;
 mod unit;
 
 use crate::args::CacheVerb;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Result};
 
-pub fn run(verb: &CacheVerb, console: Console) -> Result<(), Failure> {
+pub fn run(verb: &CacheVerb, console: Console) -> Result<()> {
     match verb {
         CacheVerb::Advise(args) => advise::run(args, console),
         CacheVerb::Simulate(args) => simulate::run(args, console),

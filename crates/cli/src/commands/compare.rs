@@ -2,12 +2,12 @@
 
 use super::{deliver, run_options, typed};
 use crate::args::CompareArgs;
-use crate::console::{Console, Failure, stop_on_ctrl_c};
+use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_report::render_text;
 use nandscape_stack::cache::knows;
 use nandscape_stack::{CompareOptions, StackConfig};
 
-pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     let configs = if args.cache.is_empty() { of_layers(args)? } else { of_caches(args)? };
     stop_on_ctrl_c()?;
     let bar = console.progress("compare");
@@ -22,7 +22,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<(), Failure> {
 }
 
 /// One configuration for each layer.
-fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
+fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     let infos = nandscape_ftl::registry::infos();
     let mut names: Vec<String> = args.ftl.clone();
     if names.is_empty() {
@@ -33,7 +33,7 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
 
 /// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that
 /// have such a key, and at least one must.
-fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
+fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     let pairs = args.stack.device.sets.iter().filter_map(|pair| pair.split_once('='));
     let pairs: Vec<(&str, &str)> =
         pairs.filter_map(|(key, value)| Some((key.trim().strip_prefix("cache.")?, value.trim()))).collect();
@@ -62,7 +62,7 @@ fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>, Failure> {
 
 /// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key,
 /// and at least one must.
-fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed, Failure> {
+fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed> {
     let infos = nandscape_ftl::registry::infos();
     let knows = |info: &nandscape_core::Info, key: &str| info.params.iter().any(|p| p.name == key);
     let mut stack = args.stack.clone();

@@ -1,11 +1,11 @@
 //! `nandscape control`: tells a running server to do something.
 
 use crate::args::{ControlAction, ControlArgs};
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use nandscape_engine::control::{Ask, Client, ClientError, PlaceError, find, unnamed};
 use std::path::{Path, PathBuf};
 
-pub fn run(args: &ControlArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &ControlArgs, console: Console) -> Result<()> {
     let ask = match &args.action {
         ControlAction::Reset => Ask::Reset {},
         ControlAction::Checkpoint => Ask::Checkpoint {},
@@ -24,12 +24,12 @@ pub fn run(args: &ControlArgs, console: Console) -> Result<(), Failure> {
 }
 
 /// The server works in another directory than its client.
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Failure::run(format!("{}: {error}", path.display())))
 }
 
 /// The server at a socket; or the only one, which is named then, since nobody has.
-pub fn connect(socket: Option<&Path>, console: Console) -> Result<Client, Failure> {
+pub fn connect(socket: Option<&Path>, console: Console) -> Result<Client> {
     let Some(path) = socket else {
         let path = find()?;
         let client = Client::connect(&path)?;

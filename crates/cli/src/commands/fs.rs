@@ -1,7 +1,7 @@
 //! `nandscape fs`: look into file systems.
 
 use crate::args::FsVerb;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use nandscape_core::units;
 use nandscape_extfs::{FileSystemMap, KindTotal, classify};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-pub fn run(verb: &FsVerb, console: Console) -> Result<(), Failure> {
+pub fn run(verb: &FsVerb, console: Console) -> Result<()> {
     match verb {
         FsVerb::Classify { image, offset, ranges, json } => {
             let map = map_of(image, units::parse_size(offset).map_err(Failure::usage)?)?;
@@ -23,7 +23,7 @@ pub fn run(verb: &FsVerb, console: Console) -> Result<(), Failure> {
     }
 }
 
-fn map_of(path: &Path, offset: u64) -> Result<FileSystemMap, Failure> {
+fn map_of(path: &Path, offset: u64) -> Result<FileSystemMap> {
     let failed = |error: &dyn std::fmt::Display| Failure::run(format!("{}: {error}", path.display()));
     let mut file = File::open(path).map_err(|e| failed(&e))?;
     // Also of a block device, whose metadata say nothing.

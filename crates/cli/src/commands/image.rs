@@ -2,7 +2,7 @@
 
 use super::typed_device;
 use crate::args::ImageVerb;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use nandscape_core::units::format_bytes;
 use nandscape_stack::storing::{self, Checked};
 use nandscape_stack::{Contents, Header, StackConfig};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// Problems that are printed; JSON has more.
 const MOST_PRINTED: usize = 100;
 
-pub fn run(verb: &ImageVerb, console: Console) -> Result<(), Failure> {
+pub fn run(verb: &ImageVerb, console: Console) -> Result<()> {
     match verb {
         ImageVerb::Create { file, device, ftl } => {
             create(&typed_device(device, ftl.as_deref())?.check()?, file, console)
@@ -23,14 +23,14 @@ pub fn run(verb: &ImageVerb, console: Console) -> Result<(), Failure> {
     }
 }
 
-fn create(config: &StackConfig, file: &Path, console: Console) -> Result<(), Failure> {
+fn create(config: &StackConfig, file: &Path, console: Console) -> Result<()> {
     let image = storing::create(config, file)?;
     let capacity = format_bytes(image.header().geometry.capacity_bytes());
     console.note(&format!("{}: {capacity} of flash under {}", file.display(), config.ftl));
     Ok(())
 }
 
-fn info(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
+fn info(file: &Path, as_json: bool, console: Console) -> Result<()> {
     let (config, image) = storing::look(file)?;
     let contents = image.contents(file).map_err(Failure::run)?;
     let header = image.header();
@@ -49,7 +49,7 @@ fn info(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
     console.result(&(describe(header, &contents) + "\n" + &header.config))
 }
 
-fn check(file: &Path, as_json: bool, console: Console) -> Result<(), Failure> {
+fn check(file: &Path, as_json: bool, console: Console) -> Result<()> {
     let bar = console.progress("check");
     let checked = storing::check(file, &mut |done, all| bar.show_pages(done, all));
     bar.finish();

@@ -2,7 +2,7 @@
 
 use super::serve::FRONT_ENDS;
 use crate::args::{ListArgs, Listing};
-use crate::console::{Console, Failure};
+use crate::console::{Console, Result};
 use clap::ValueEnum;
 use nandscape_cache::metadata;
 use nandscape_cache::presets::{PRESETS, Preset};
@@ -18,7 +18,7 @@ use nandscape_stack::interfaces::INTERFACES;
 use nandscape_stack::{cache, config, faults, host, journal, partition, presets};
 use std::fmt::Write;
 
-pub fn run(args: &ListArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &ListArgs, console: Console) -> Result<()> {
     let wanted: Vec<Listing> =
         args.what.map_or_else(|| Listing::value_variants().to_vec(), |what| vec![what]);
     if args.json {

@@ -2,13 +2,13 @@
 
 use super::typed;
 use crate::args::NeighboursArgs;
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
 use nandscape_experiments::neighbours::{SiteOptions, noisy_neighbour, render_cases};
 use nandscape_jobs::JobFile;
 use nandscape_stack::RunError;
 
-pub fn run(args: &NeighboursArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &NeighboursArgs, console: Console) -> Result<()> {
     if args.stack.precondition.is_some() {
         return Err(Failure::usage(
             "--precondition: expected none, since every namespace is filled and the writers wear the device in",

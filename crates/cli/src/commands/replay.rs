@@ -2,10 +2,10 @@
 
 use super::{deliver, run_options, typed};
 use crate::args::ReplayArgs;
-use crate::console::{Console, Failure, stop_on_ctrl_c};
+use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_report::render_detail;
 
-pub fn run(args: &ReplayArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let config = typed(&args.stack, args.ftl.as_deref())?.check()?;
     if args.print_config {
         return console.result(&config.to_toml());

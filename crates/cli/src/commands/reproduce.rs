@@ -2,13 +2,13 @@
 
 use super::{write, write_report};
 use crate::args::ReproduceArgs;
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::registry;
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
 use nandscape_report::{ReportContext, render_reproduction_csv, render_reproduction_text};
 use std::sync::atomic::Ordering;
 
-pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     if args.list {
         let lines: Vec<String> =
             REPRODUCTIONS.iter().map(|r| format!("{:18} {}", r.info.name, r.info.summary)).collect();
@@ -60,6 +60,6 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<(), Failure> {
     Err(Failure::run(format!("spoiled, and kept all the same: {}", survivors.join("; "))))
 }
 
-fn find(id: &str) -> Result<&'static Reproduction, Failure> {
+fn find(id: &str) -> Result<&'static Reproduction> {
     registry::find("reproduction", id, &REPRODUCTIONS[..], |r| &r.info).map_err(Failure::usage)
 }

@@ -5,7 +5,7 @@ mod fuse;
 mod nbd;
 mod session;
 
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use nandscape_core::Info;
@@ -15,7 +15,7 @@ pub struct FrontEnd {
     /// The name that is typed after `serve`, and what the help says of it.
     pub info: Info,
     arguments: fn(Command) -> Command,
-    run: fn(&ArgMatches, Console) -> Result<(), Failure>,
+    run: fn(&ArgMatches, Console) -> Result<()>,
 }
 
 pub static FRONT_ENDS: &[FrontEnd] = &[fuse::ENTRY, nbd::ENTRY];
@@ -58,11 +58,11 @@ impl Subcommand for ServeVerb {
     }
 }
 
-pub fn run(verb: &ServeVerb, console: Console) -> Result<(), Failure> {
+pub fn run(verb: &ServeVerb, console: Console) -> Result<()> {
     console.serve()?;
     (verb.front_end.run)(&verb.typed, console)
 }
 
-fn typed<A: Args>(typed: &ArgMatches) -> Result<A, Failure> {
+fn typed<A: Args>(typed: &ArgMatches) -> Result<A> {
     A::from_arg_matches(typed).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -6,13 +6,13 @@ mod watch;
 
 use super::control::connect;
 use crate::args::StatArgs;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Result};
 use nandscape_core::command::HostCounts;
 use nandscape_core::units::format_bytes;
 use std::fmt::Write as _;
 
 /// Prints it once, or a line for each interval.
-pub fn run(args: &StatArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &StatArgs, console: Console) -> Result<()> {
     let mut client = connect(args.socket.as_deref(), console)?;
     if let Some(seconds) = args.watch {
         return watch::run(&mut client, seconds, args.json, console);

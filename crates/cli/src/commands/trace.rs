@@ -2,7 +2,7 @@
 
 use super::{open_options, write_report};
 use crate::args::{ReadingArgs, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use nandscape_core::units;
 use nandscape_report::{ReportContext, ReportError, render_workload_text, write_atomically_with};
 use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, generators, write};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
+pub fn run(verb: TraceVerb, console: Console) -> Result<()> {
     match verb {
         TraceVerb::Stats { source, json, report } => statistics(&source, json, report.as_deref(), console),
         TraceVerb::Convert { source, target } => convert(open(&source)?, &target, console),
@@ -32,30 +32,30 @@ pub fn run(verb: TraceVerb, console: Console) -> Result<(), Failure> {
     }
 }
 
-fn target_of(space: &SpaceArgs) -> Result<Target, Failure> {
+fn target_of(space: &SpaceArgs) -> Result<Target> {
     Ok(Target {
         capacity_bytes: units::parse_size(&space.capacity).map_err(Failure::usage)?,
         page_bytes: page_of(space)?,
     })
 }
 
-fn page_of(space: &SpaceArgs) -> Result<u64, Failure> {
+fn page_of(space: &SpaceArgs) -> Result<u64> {
     above_0("page", &space.page)
 }
 
-fn above_0(flag: &str, text: &str) -> Result<u64, Failure> {
+fn above_0(flag: &str, text: &str) -> Result<u64> {
     match units::parse_size(text).map_err(Failure::usage)? {
         0 => Err(Failure::usage(format!("--{flag} 0: expected a size of at least 1 byte"))),
         bytes => Ok(bytes),
     }
 }
 
-fn open(source: &SourceArgs) -> Result<BoxReader, Failure> {
+fn open(source: &SourceArgs) -> Result<BoxReader> {
     let options = open_options(&source.reading, source.space.seed)?;
     Ok(nandscape_trace::open(&source.workload, &options, target_of(&source.space)?)?)
 }
 
-fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(), Failure> {
+fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<()> {
     let format = format_of(target)?;
     if target.output.as_os_str() == "-" {
         return to_stdout(reader, &format);
@@ -85,7 +85,7 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
 }
 
 /// Writes to standard output as it reads, whatever the length. That nobody reads on is not a failure.
-fn to_stdout(reader: BoxReader, format: &str) -> Result<(), Failure> {
+fn to_stdout(reader: BoxReader, format: &str) -> Result<()> {
     let mut out = Watched { out: std::io::stdout().lock(), failure: None };
     let outcome = write::convert(reader, format, &mut out);
     match out.failure {
@@ -139,7 +139,7 @@ fn extension(path: &Path) -> &str {
 }
 
 /// The format that was asked for, or that the output's name says.
-fn format_of(target: &TargetArgs) -> Result<String, Failure> {
+fn format_of(target: &TargetArgs) -> Result<String> {
     if let Some(format) = &target.to {
         return Ok(format.clone());
     }
@@ -164,12 +164,7 @@ fn format_of(target: &TargetArgs) -> Result<String, Failure> {
     Ok(format.to_owned())
 }
 
-fn statistics(
-    source: &SourceArgs,
-    json: bool,
-    report: Option<&Path>,
-    console: Console,
-) -> Result<(), Failure> {
+fn statistics(source: &SourceArgs, json: bool, report: Option<&Path>, console: Console) -> Result<()> {
     let SourceArgs { workload, space, .. } = source;
     let options = StatsOptions {
         page_bytes: page_of(space)?,

@@ -42,6 +42,9 @@ pub enum JournalError {
     Flash(#[from] FlashError),
 }
 
+/// What a start of a journal gives, or why it cannot be opened.
+pub(super) type Result<T, E = JournalError> = std::result::Result<T, E>;
+
 impl JournalError {
     /// The journal is that of a device of another shape.
     pub(super) fn foreign(what: &str, found: u32, expected: u32) -> Self {

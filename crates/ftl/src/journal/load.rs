@@ -8,7 +8,7 @@
 //!    its records.
 
 use super::draft::Region;
-use super::error::{JournalError, Sabotage};
+use super::error::{JournalError, Result, Sabotage};
 use super::format::{HEADER_BYTES, Kind, PageHead, from_oob, page_of, u32_at};
 use super::held;
 use super::newest::Newest;
@@ -141,7 +141,7 @@ impl Pages {
 
 impl<D: FlashDevice> Opening<D> {
     /// What to go on from; `None` if no checkpoint was ever completed.
-    pub fn load(&mut self, pool: &[BlockId]) -> Result<Option<Loaded>, JournalError> {
+    pub fn load(&mut self, pool: &[BlockId]) -> Result<Option<Loaded>> {
         let mut pages = self.meta_pages(pool)?;
         let Some(used) = pages.all.last().map(|page| page.generation) else { return Ok(None) };
         // That the last page was programmed is enough, whether or not it can be read.
@@ -247,12 +247,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// The records of a generation, of which none may be missing: nothing else tells what they say.
-    fn records_of(
-        &mut self,
-        pages: &mut Pages,
-        generation: u64,
-        counts: Counts,
-    ) -> Result<Records, JournalError> {
+    fn records_of(&mut self, pages: &mut Pages, generation: u64, counts: Counts) -> Result<Records> {
         let parts = self.parts(pages, generation, Kind::Records)?;
         let (first_kind, numbered): (Vec<_>, Vec<_>) =
             parts.payloads.iter().partition(|(part, _)| **part & FIRST_KIND != 0);
@@ -277,7 +272,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// What was dropped before a generation began.
-    fn held_of(&mut self, pages: &mut Pages, generation: u64) -> Result<Vec<Record>, JournalError> {
+    fn held_of(&mut self, pages: &mut Pages, generation: u64) -> Result<Vec<Record>> {
         let parts = self.parts(pages, generation, Kind::Held)?;
         let (room, logical) = (self.layout.payload, self.geometry.pages());
         let mut dropped = Vec::new();
@@ -297,7 +292,7 @@ impl<D: FlashDevice> Opening<D> {
         pages: &mut Pages,
         generations: impl Iterator<Item = u64>,
         records: &mut Vec<Record>,
-    ) -> Result<Option<Checkpoint>, JournalError> {
+    ) -> Result<Option<Checkpoint>> {
         for generation in generations {
             let (counts, _) = self.counts(pages, generation)?;
             let own = self.records_of(pages, generation, counts);
@@ -332,12 +327,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// Header, table and map of a generation.
-    fn checkpoint(
-        &mut self,
-        pages: &mut Pages,
-        generation: u64,
-        counts: Counts,
-    ) -> Result<Checkpoint, JournalError> {
+    fn checkpoint(&mut self, pages: &mut Pages, generation: u64, counts: Counts) -> Result<Checkpoint> {
         let heads = self.parts(pages, generation, Kind::Header)?;
         let header = heads.joined().and_then(|bytes| Header::from_bytes(&bytes));
         let header = header.ok_or_else(|| damaged(generation, &heads, "a header that is cut short"))?;

@@ -1,7 +1,7 @@
 //! Opening a journal: the first one on an erased device, or what the flash holds after a shutdown or a loss
 //! of power.
 
-use super::error::{JournalError, JournalOptions, Sabotage};
+use super::error::{JournalError, JournalOptions, Result, Sabotage};
 use super::format::{Kind, PageHead, decode, from_oob};
 use super::layout::{Layout, choose, order};
 use super::newest::Newest;
@@ -21,7 +21,7 @@ impl<D: FlashDevice> Journal<D> {
     ///
     /// Whatever the start programs is issued at time 0, under [`nandscape_core::Cause::Meta`], as are its
     /// reads.
-    pub fn open(device: D, options: JournalOptions) -> Result<Self, JournalError> {
+    pub fn open(device: D, options: JournalOptions) -> Result<Self> {
         if !device.capabilities().stores_data {
             let what = "a journal needs a device that stores bytes; this one counts only";
             return Err(JournalError::Unsuited(what.to_owned()));
@@ -70,7 +70,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// The journal's own blocks, from the first header that is found; `None` on a device without data.
-    fn find_pool(&mut self) -> Result<Option<Vec<BlockId>>, JournalError> {
+    fn find_pool(&mut self) -> Result<Option<Vec<BlockId>>> {
         let mut first_with_data = None;
         let planned = choose(&self.device, self.layout.pool_blocks);
         for block in order(&self.geometry) {
@@ -89,7 +89,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// The reserved blocks that a header in this block names; `None` if it begins with another readable page.
-    fn pool_in(&mut self, block: BlockId) -> Result<Option<Vec<BlockId>>, JournalError> {
+    fn pool_in(&mut self, block: BlockId) -> Result<Option<Vec<BlockId>>> {
         let mut bytes = Vec::new();
         let mut expected: Option<PageHead> = None;
         for index in 0..self.device.write_pointer(block) {
@@ -121,7 +121,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// Whether a header is of this device.
-    pub fn check(&self, header: &Header) -> Result<(), JournalError> {
+    pub fn check(&self, header: &Header) -> Result<()> {
         let geometry = &self.geometry;
         for (what, found, expected) in [
             ("blocks", header.blocks, geometry.blocks()),
@@ -167,7 +167,7 @@ impl<D: FlashDevice> Opening<D> {
     }
 
     /// The first journal of a device, with an empty checkpoint.
-    fn format(self) -> Result<Journal<D>, JournalError> {
+    fn format(self) -> Result<Journal<D>> {
         let good =
             (0..self.geometry.blocks()).filter(|block| !self.device.is_bad(BlockId(*block))).count() as u32;
         let needed = self.layout.pool_blocks;
@@ -182,7 +182,7 @@ impl<D: FlashDevice> Opening<D> {
         Ok(journal)
     }
 
-    fn recover(mut self, pool: Vec<BlockId>) -> Result<Journal<D>, JournalError> {
+    fn recover(mut self, pool: Vec<BlockId>) -> Result<Journal<D>> {
         let Some(loaded) = self.load(&pool)? else {
             // The first checkpoint was never completed.
             let planned = |block: &BlockId| pool.contains(block);

@@ -1,6 +1,6 @@
 //! What happened since a checkpoint, applied to it.
 
-use super::error::{JournalError, Sabotage};
+use super::error::{JournalError, Result, Sabotage};
 use super::format::Kind;
 use super::load::{Checkpoint, Loaded};
 use super::pool::Place;
@@ -12,7 +12,7 @@ use nandscape_core::{BlockId, FlashDevice, FlashError, FlashResult, SimTime, Tok
 
 impl<D: FlashDevice> Journal<D> {
     /// Takes over what was loaded, and what was written since.
-    pub(super) fn take_over(&mut self, loaded: Loaded) -> Result<(), JournalError> {
+    pub(super) fn take_over(&mut self, loaded: Loaded) -> Result<()> {
         let Loaded { checkpoint, region, used, records, seq, single, is_thin, .. } = loaded;
         let Checkpoint { generation, start_seq, table, missing, .. } = checkpoint;
         self.report.checkpoint = generation;

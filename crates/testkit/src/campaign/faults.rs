@@ -1,5 +1,6 @@
 //! Faults of stores by the number of an operation, and the operations that each store has seen.
 
+use crate::shrink::Outcome;
 use nandscape_core::{Word as _, words};
 use std::fmt;
 use std::str::FromStr;
@@ -110,7 +111,7 @@ impl fmt::Display for Fault {
 impl FromStr for Fault {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Outcome<Self> {
         let parts = || {
             let (store, rest) = text.split_once('@')?;
             let (at, name) = rest.split_once(':')?;

@@ -31,6 +31,7 @@ pub use medium::Medium;
 pub use model::{Model, UNIT, Version, fill};
 pub use run::{Broken, Case, End, Make, Plan};
 
+use crate::shrink::Outcome;
 use std::ops::Range;
 
 /// What a documented rule allows with some faults.
@@ -54,31 +55,25 @@ pub trait Subject {
     fn volumes(&self) -> Vec<usize>;
 
     /// Starts with what the stores hold; the first time with what it was made with.
-    fn start(&mut self) -> Result<(), String>;
+    fn start(&mut self) -> Outcome;
 
     /// Reads units. The bytes count only if it is done.
-    fn read(&mut self, volume: usize, units: Range<usize>, bytes: &mut [u8]) -> Result<(), String>;
+    fn read(&mut self, volume: usize, units: Range<usize>, bytes: &mut [u8]) -> Outcome;
 
     /// Writes units, durably where `is_durable`.
-    fn write(
-        &mut self,
-        volume: usize,
-        units: Range<usize>,
-        bytes: &[u8],
-        is_durable: bool,
-    ) -> Result<(), String>;
+    fn write(&mut self, volume: usize, units: Range<usize>, bytes: &[u8], is_durable: bool) -> Outcome;
 
     /// Discards units, which read as zeroes then.
-    fn trim(&mut self, volume: usize, units: Range<usize>) -> Result<(), String>;
+    fn trim(&mut self, volume: usize, units: Range<usize>) -> Outcome;
 
     /// Makes a volume durable.
-    fn flush(&mut self, volume: usize) -> Result<(), String>;
+    fn flush(&mut self, volume: usize) -> Outcome;
 
     /// Does background work. Its errors are told by flushes.
     fn idle(&mut self);
 
     /// Ends cleanly. If that is done, everything is durable. Afterwards nothing is open in either case.
-    fn end(&mut self) -> Result<(), String>;
+    fn end(&mut self) -> Outcome;
 
     /// Is no more: without a word, and without what was not synced if the power is lost.
     fn kill(&mut self, is_power_lost: bool);

@@ -1,5 +1,6 @@
 //! What each unit of a volume may hold.
 
+use crate::shrink::Outcome;
 use std::collections::BTreeSet;
 
 /// A version of a unit; 0 is zeroes.
@@ -38,7 +39,7 @@ pub fn fill(volume: usize, unit: usize, version: Version, bytes: &mut [u8]) {
 }
 
 /// The version that a unit holds; an error if it holds nothing that was ever written there.
-fn version(volume: usize, unit: usize, bytes: &[u8]) -> Result<Version, String> {
+fn version(volume: usize, unit: usize, bytes: &[u8]) -> Outcome<Version> {
     let words = bytes.as_chunks::<8>().0;
     let word = u64::from_le_bytes(words[0]);
     let version = (word >> 32) as Version;
@@ -99,7 +100,7 @@ impl Model {
     }
 
     /// What was read in service is what was written last.
-    pub fn check(&self, first: usize, bytes: &[u8]) -> Result<(), String> {
+    pub fn check(&self, first: usize, bytes: &[u8]) -> Outcome {
         for (number, bytes) in (first..).zip(bytes.chunks_exact(UNIT)) {
             let (unit, found) = (&self.units[number], version(self.volume, number, bytes)?);
             if !unit.possible.contains(&found) {
@@ -114,7 +115,7 @@ impl Model {
     }
 
     /// What was read after a start is nothing older than what was flushed. From then on it stays.
-    pub fn observe(&mut self, first: usize, bytes: &[u8]) -> Result<(), String> {
+    pub fn observe(&mut self, first: usize, bytes: &[u8]) -> Outcome {
         for (number, bytes) in (first..).zip(bytes.chunks_exact(UNIT)) {
             let (unit, found) = (&mut self.units[number], version(self.volume, number, bytes)?);
             let is_current = unit.possible.contains(&found);

@@ -4,7 +4,7 @@ use super::faults::{Fault, Faults};
 use super::load::{Act, acts};
 use super::model::{Model, UNIT, Version, fill};
 use super::{Access, Allowed, Subject};
-use crate::shrink::guarded;
+use crate::shrink::{Outcome, guarded};
 use nandscape_core::rng::seeded;
 use nandscape_core::{Word as _, words};
 use std::fmt;
@@ -64,7 +64,7 @@ impl fmt::Display for Plan {
 impl FromStr for Plan {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Outcome<Self> {
         let mut plan = Self { faults: Vec::new(), end: End::Clean, is_mended: true };
         for part in text.split(',') {
             match (part, End::of_word(part)) {
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         Self { subject, models, faults, next: 1, allowed, is_mended: false, seen: Seen::default() }
     }
 
-    fn all(mut self, case: &Case<'_>, seed: u64, plan: &Plan) -> Result<Seen, String> {
+    fn all(mut self, case: &Case<'_>, seed: u64, plan: &Plan) -> Outcome<Seen> {
         let mut rng = seeded(seed);
         let volumes = self.subject.volumes();
         match self.subject.start() {
@@ -177,13 +177,13 @@ impl<'a> Run<'a> {
     }
 
     /// Something failed that may or may not.
-    fn failed(&mut self, is_allowed: bool, what: impl Fn() -> String) -> Result<(), String> {
+    fn failed(&mut self, is_allowed: bool, what: impl Fn() -> String) -> Outcome {
         self.seen.errors += 1;
         self.faults.tell(|| format!("    error: {}", what()));
         if is_allowed { Ok(()) } else { Err(format!("{}, which no rule allows", what())) }
     }
 
-    fn act(&mut self, act: &Act) -> Result<(), String> {
+    fn act(&mut self, act: &Act) -> Outcome {
         self.faults.tell(|| format!("{act:?}, from version {}", self.next + 1));
         let (volume, done) = match act {
             Act::Read { volume, units } => {
@@ -231,7 +231,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(&mut self, end: End) -> Result<(), String> {
+    fn finish(&mut self, end: End) -> Outcome {
         self.faults.tell(|| format!("the end: {}", end.name()));
         if end != End::Clean {
             self.subject.kill(end == End::PowerLoss);
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
     }
 
     /// Starts and compares; whether it has started.
-    fn restart(&mut self) -> Result<bool, String> {
+    fn restart(&mut self) -> Outcome<bool> {
         self.faults.tell(|| "a start".to_owned());
         if let Err(error) = self.subject.start() {
             self.doubt(End::Kill);
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
     }
 
     /// Compares units after a start; whether they could be read.
-    fn compare(&mut self, volume: usize, units: Range<usize>) -> Result<bool, String> {
+    fn compare(&mut self, volume: usize, units: Range<usize>) -> Outcome<bool> {
         let mut bytes = vec![0xEE; units.len() * UNIT];
         match self.subject.read(volume, units.clone(), &mut bytes) {
             Ok(()) => self.models[volume].observe(units.start, &bytes).map(|()| true),

@@ -3,6 +3,7 @@
 use super::device::{Buffer, CrashDevice};
 use super::explore::{Case, Damage, Effort, Failure, Tally};
 use super::host::Layer;
+use crate::shrink::Outcome;
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Nand, NandOptions};
@@ -16,7 +17,7 @@ pub struct Setup<'a> {
     /// The wholly erased device.
     pub nand: Nand,
     /// Builds the layer on a device that is new or was cut off.
-    pub open: Box<dyn Fn(CrashDevice) -> Result<Layer, String> + Sync + 'a>,
+    pub open: Box<dyn Fn(CrashDevice) -> Outcome<Layer> + Sync + 'a>,
     /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end
     /// read-only.
     pub plan: FaultPlan,

@@ -6,7 +6,7 @@ use super::load::{self, Step};
 use super::order::Operation;
 use super::promise::Promises;
 use super::states::{Cut, Open, Recorded, States};
-use crate::shrink::{guarded, listed, shrink};
+use crate::shrink::{Outcome, guarded, listed, shrink};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockState, MapJournal};
 use nandscape_media::Nand;
@@ -180,7 +180,7 @@ impl Case<'_> {
         FaultPlan { seed: self.seed ^ (salt << 32), ..self.plan.clone() }
     }
 
-    fn start(&self) -> Result<(Nand, Option<Promises>), String> {
+    fn start(&self) -> Outcome<(Nand, Option<Promises>)> {
         let kind = self.seed % 3;
         if kind == 0 {
             return Ok((self.nand.clone(), None));
@@ -250,7 +250,7 @@ impl Walk<'_> {
     }
 
     /// Recovers and reads; a deep check goes on working, shuts down and opens again.
-    fn check(&self, nand: Nand, promises: Promises, salt: u64, is_deep: bool) -> Result<(), String> {
+    fn check(&self, nand: Nand, promises: Promises, salt: u64, is_deep: bool) -> Outcome {
         let case = self.case;
         let open = |nand| {
             let (device, handle) = CrashDevice::new(nand, case.buffer, &case.plan(salt), false);
@@ -287,7 +287,7 @@ impl Walk<'_> {
     }
 
     /// Cuts at each operation of the recovery and of a few requests after it.
-    fn again(&mut self, nand: Nand, promises: Promises, salt: usize) -> Result<(), String> {
+    fn again(&mut self, nand: Nand, promises: Promises, salt: usize) -> Outcome {
         let case = self.case;
         let steps = load::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
         let run = Recorded::new(
@@ -321,7 +321,7 @@ impl Walk<'_> {
 
     /// Ten cuts in a row, each during or soon after the recovery from the one before; then there is room for
     /// everything to be overwritten.
-    fn row(&mut self, nand: Nand, promises: Promises, salt: usize) -> Result<(), String> {
+    fn row(&mut self, nand: Nand, promises: Promises, salt: usize) -> Outcome {
         let case = self.case;
         let page_bytes = case.nand.geometry().page_bytes;
         let mut rng = seeded(mix(case.seed, 2, salt, Cut::Lost));

@@ -6,6 +6,7 @@ use super::device::Handle;
 use super::load::{Act, Step};
 use super::order::OpSet;
 use super::promise::{Made, Promises};
+use crate::shrink::Outcome;
 use nandscape_core::{
     BlockState, Extent, FlashError, Ftl, FtlError, FtlResult, Hint, Lpn, Ppn, SimTime, Token,
 };
@@ -60,7 +61,7 @@ impl Host {
 
     /// Reads every page, which must be one of the versions promised for a cut before operation `cut`, and
     /// takes it as known from now on.
-    pub fn observe(&mut self, cut: usize) -> Result<(), String> {
+    pub fn observe(&mut self, cut: usize) -> Outcome {
         let pages = self.ftl.logical_pages() as usize;
         if pages != self.promises.len() {
             return Err(format!("the layer has {pages} pages, and had {}", self.promises.len()));
@@ -90,7 +91,7 @@ impl Host {
     }
 
     /// Reads every page, which must be its latest version.
-    pub fn verify(&mut self) -> Result<(), String> {
+    pub fn verify(&mut self) -> Outcome {
         for page in 0..self.promises.len() {
             self.read_page(page)?;
             self.compare(page)?;
@@ -98,14 +99,14 @@ impl Host {
         Ok(())
     }
 
-    fn compare(&self, page: usize) -> Result<(), String> {
+    fn compare(&self, page: usize) -> Outcome {
         if self.page == self.promises.latest(page) {
             return Ok(());
         }
         Err(format!("page {page} does not hold what was written last, without a cut in between"))
     }
 
-    fn read_page(&mut self, page: usize) -> Result<(), String> {
+    fn read_page(&mut self, page: usize) -> Outcome {
         let extent = Extent::new(page as u64 * u64::from(self.page_bytes), u64::from(self.page_bytes));
         self.page.fill(0xA5);
         let result = self.ftl.read(extent, Some(&mut self.page), self.now);
@@ -114,7 +115,7 @@ impl Host {
     }
 
     /// Does one request.
-    pub fn step(&mut self, step: &Step) -> Result<(), String> {
+    pub fn step(&mut self, step: &Step) -> Outcome {
         if step.waits {
             self.wait_for_all();
         }
@@ -173,7 +174,7 @@ impl Host {
     }
 
     /// A request was issued that makes these versions, or was refused.
-    fn issued(&mut self, result: FtlResult<Token>, made: Vec<Made>, overlaps: bool) -> Result<(), String> {
+    fn issued(&mut self, result: FtlResult<Token>, made: Vec<Made>, overlaps: bool) -> Outcome {
         match result {
             Ok(token) if overlaps => self.under_way.push((token, made)),
             Ok(token) => self.wait_for(token, made),
@@ -194,7 +195,7 @@ impl Host {
     }
 
     /// Blocks that fail may leave a device that can be read only, and stays so.
-    fn allow(&self, error: &FtlError) -> Result<(), String> {
+    fn allow(&self, error: &FtlError) -> Outcome {
         let is_allowed = match error {
             FtlError::ReadOnly { .. } => self.ftl.read_only().is_some(),
             FtlError::Flash(FlashError::ReadOnly { .. }) => true,
@@ -204,13 +205,13 @@ impl Host {
     }
 
     /// Whatever was answered before is durable once a flush is.
-    fn flush(&mut self) -> Result<(), String> {
+    fn flush(&mut self) -> Outcome {
         let covered = std::mem::take(&mut self.answered);
         let result = self.ftl.flush(self.now);
         self.flushed(result, covered).map(|_| ())
     }
 
-    fn flushed(&mut self, result: FtlResult<Token>, covered: Vec<Made>) -> Result<bool, String> {
+    fn flushed(&mut self, result: FtlResult<Token>, covered: Vec<Made>) -> Outcome<bool> {
         let token = match result {
             Ok(token) => token,
             Err(error) => return self.allow(&error).map(|()| false),
@@ -246,7 +247,7 @@ impl Host {
     }
 
     /// Shuts the layer down properly; `false` where it is read-only and cannot.
-    pub fn shutdown(&mut self) -> Result<bool, String> {
+    pub fn shutdown(&mut self) -> Outcome<bool> {
         self.wait_for_all();
         let covered = std::mem::take(&mut self.answered);
         let result = self.ftl.shutdown(self.now);

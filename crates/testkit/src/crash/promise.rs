@@ -1,6 +1,7 @@
 //! What a host may find after a loss of power: of every page one of its versions, from the last durable one
 //! on.
 
+use crate::shrink::Outcome;
 use std::sync::Arc;
 
 /// Never, as the number of an operation.
@@ -97,7 +98,7 @@ impl Promises {
     }
 
     /// Which version a page holds after a cut before operation `cut`, or what is wrong with it.
-    pub fn check(&self, page: usize, cut: usize, found: &[u8]) -> Result<Arc<[u8]>, String> {
+    pub fn check(&self, page: usize, cut: usize, found: &[u8]) -> Outcome<Arc<[u8]>> {
         let versions = &self.pages[page];
         let allowed = self.allowed(page, cut);
         if let Some(version) = versions[allowed.clone()].iter().rev().find(|version| *version.bytes == *found)

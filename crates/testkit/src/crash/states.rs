@@ -5,13 +5,14 @@ use super::host::{Host, Layer};
 use super::load::Step;
 use super::order::{OpSet, Operation};
 use super::promise::Promises;
+use crate::shrink::Outcome;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
 use std::fmt;
 
 /// Builds a layer on a device that is new or was cut off, or says why not.
-pub type Open<'a> = dyn Fn(CrashDevice) -> Result<Layer, String> + Sync + 'a;
+pub type Open<'a> = dyn Fn(CrashDevice) -> Outcome<Layer> + Sync + 'a;
 
 /// How a run is cut before operation N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Recorded {
         promises: Option<Promises>,
         steps: &[Step],
         shuts_down: bool,
-    ) -> Result<Self, String> {
+    ) -> Outcome<Self> {
         let (buffer, plan) = medium;
         let (device, handle) = CrashDevice::new(start.clone(), buffer, plan, true);
         let ftl = open(device).map_err(|error| format!("open: {error}"))?;

@@ -3,12 +3,12 @@
 use super::unit::{BLOCK_BYTES, block, open, slots};
 use crate::args::AdviseArgs;
 use crate::commands::{write, write_report};
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
 use nandscape_experiments::miss_ratio::{AdviseCase, Options, advise};
 use nandscape_report::{ReportContext, render_advice_csv, render_advice_text};
 
-pub fn run(args: &AdviseArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &AdviseArgs, console: Console) -> Result<()> {
     let unit = if args.unit.objects { None } else { Some(block(&args.unit)?.unwrap_or(BLOCK_BYTES)) };
     let sample = args.sample.as_deref().map(units::parse_share).transpose();
     let rate = sample.map_err(|error| Failure::usage(format!("--sample {error}")))?;

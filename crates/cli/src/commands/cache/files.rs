@@ -5,7 +5,7 @@ use crate::args::{
     CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
     CacheSetArgs, CacheStatusArgs,
 };
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::metadata::Lost;
 use nandscape_cache::status::{self, Printer};
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 const MOST_PRINTED: usize = 50;
 
 /// `NAME=PATH` as it was typed for `--disk`.
-pub fn disks(typed: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
+pub fn disks(typed: &[String]) -> Result<Vec<(String, PathBuf)>> {
     let pair = |text: &String| {
         let (name, path) =
             text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty())?;
@@ -31,7 +31,7 @@ pub fn disks(typed: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
 }
 
 /// `KEY=VALUE`, the key with or without its table.
-pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed, Failure> {
+pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed> {
     let pair = |text: &String| {
         let (key, value) = text.split_once('=')?;
         let key = key.trim();
@@ -43,7 +43,7 @@ pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed, Failure> {
     typed.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
 }
 
-pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
+pub fn create(args: &CacheCreateArgs, console: Console) -> Result<()> {
     let mut typed = pairs("--set ", &args.sets)?;
     for (key, value) in [("preset", &args.preset), ("block", &args.block), ("mode", &args.mode)] {
         if let Some(value) = value {
@@ -81,7 +81,7 @@ pub fn create(args: &CacheCreateArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<(), Failure> {
+pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<()> {
     let name = args.name.clone().or_else(|| Some(args.disk.file_stem()?.to_string_lossy().into_owned()));
     let name = name.ok_or_else(|| {
         Failure::usage(format!("{}: expected a file or a block device", args.disk.display()))
@@ -108,7 +108,7 @@ fn main_memory_bytes() -> u64 {
 }
 
 /// Goes on without what a session that was cut short has lost, and says so.
-pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Console) -> Result<bool, Failure> {
+pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Console) -> Result<bool> {
     let names = cache.discard_lost(volume)?;
     for name in &names {
         console.note(&format!(
@@ -118,7 +118,7 @@ pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Consol
     Ok(!names.is_empty())
 }
 
-pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
+pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<()> {
     let mut cache = CacheFile::open(&args.fast, false)?;
     let has_lost =
         (args.discard_lost || args.discard) && discard_lost(&mut cache, Some(&args.volume), console)?;
@@ -139,7 +139,7 @@ pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
+pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<()> {
     let disks = disks(&args.disks)?;
     if let Some((mut server, _)) = running::find(&args.fast)? {
         if args.volume.is_some() || !disks.is_empty() {
@@ -167,7 +167,7 @@ pub fn clean(args: &CacheCleanArgs, console: Console) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn set(args: &CacheSetArgs, console: Console) -> Result<(), Failure> {
+pub fn set(args: &CacheSetArgs, console: Console) -> Result<()> {
     let pairs = pairs("", &args.pairs)?;
     let Some((mut server, stat)) = running::find(&args.fast)? else {
         return Ok(CacheFile::open(&args.fast, false)?.set(&pairs)?);
@@ -192,7 +192,7 @@ fn refused(error: ClientError) -> Failure {
     }
 }
 
-pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<(), Failure> {
+pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<()> {
     let (old, new) = CacheFile::open(&args.fast, false)?.resize(&args.volume, args.disk.as_deref())?;
     let (old, new) = (format_bytes(old), format_bytes(new));
     let said = if old == new { format!("{new}, as before") } else { format!("{new} instead of {old}") };
@@ -201,7 +201,7 @@ pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<(), Failure> {
 }
 
 /// Lists what a disk does not have, and writes it somewhere.
-pub fn salvage(args: &CacheSalvageArgs, console: Console) -> Result<(), Failure> {
+pub fn salvage(args: &CacheSalvageArgs, console: Console) -> Result<()> {
     let mut cache = CacheFile::open(&args.fast, !args.onto_disk)?;
     let (ranges, given_up) = cache.dirty(&args.volume, args.disk.as_deref())?;
     let bytes: u64 = ranges.iter().map(|range| range.len).sum();
@@ -247,7 +247,7 @@ fn listed(volume: &str, ranges: &[Lost], bytes: u64) -> String {
     text
 }
 
-pub fn status(args: &CacheStatusArgs, is_table: bool, console: Console) -> Result<(), Failure> {
+pub fn status(args: &CacheStatusArgs, is_table: bool, console: Console) -> Result<()> {
     let stat = match running::find(&args.fast)? {
         Some((_, stat)) => stat,
         None => CacheFile::open(&args.fast, true)?.stat()?,
@@ -273,7 +273,7 @@ pub fn status(args: &CacheStatusArgs, is_table: bool, console: Console) -> Resul
 }
 
 /// Places of the volumes to print; none if the cache has none.
-fn chosen(stat: &CacheStat, name: Option<&str>) -> Result<Vec<Option<usize>>, Failure> {
+fn chosen(stat: &CacheStat, name: Option<&str>) -> Result<Vec<Option<usize>>> {
     let Some(name) = name else {
         let all: Vec<Option<usize>> = (0..stat.volumes.len()).map(Some).collect();
         return Ok(if all.is_empty() { vec![None] } else { all });

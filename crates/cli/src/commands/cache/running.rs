@@ -1,6 +1,6 @@
 //! The server that has a cache, if one has.
 
-use crate::console::Failure;
+use crate::console::{Failure, Result};
 use nandscape_engine::control::{Client, running};
 use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, FileError};
 use std::path::Path;
@@ -10,7 +10,7 @@ const IN_MEMORY: &str = "ram";
 
 /// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it. `ram` is
 /// the cache in memory that is served.
-pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>, Failure> {
+pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>> {
     if fast == Path::new(IN_MEMORY) && !fast.exists() {
         return in_memory().map(Some);
     }
@@ -26,7 +26,7 @@ pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>, Failure> {
     }
 }
 
-fn in_memory() -> Result<(Client, CacheStat), Failure> {
+fn in_memory() -> Result<(Client, CacheStat)> {
     let mut all: Vec<_> = serving(Path::new(IN_MEMORY)).collect();
     match (all.pop(), all.len()) {
         (Some(found), 0) => Ok(found),

@@ -2,14 +2,14 @@
 
 use super::unit::{BLOCK_BYTES, block, open, slots};
 use crate::args::SimulateArgs;
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_cache::Design;
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::{ParamError, registry};
 use nandscape_experiments::miss_ratio::{Case, Options, Replacement, simulate};
 use nandscape_report::render_simulations_text;
 
-pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {
+pub fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     let cases = cases(args, console)?;
     let reader = open(&args.workload, &args.unit)?;
     stop_on_ctrl_c()?;
@@ -36,7 +36,7 @@ pub fn run(args: &SimulateArgs, console: Console) -> Result<(), Failure> {
 }
 
 /// Policies in the order that was typed, each with all sizes.
-fn cases(args: &SimulateArgs, console: Console) -> Result<Vec<Case>, Failure> {
+fn cases(args: &SimulateArgs, console: Console) -> Result<Vec<Case>> {
     let typed = block(&args.unit)?;
     let mut cases = Vec::new();
     for text in &args.eviction {

@@ -2,7 +2,7 @@
 
 use crate::args::UnitArgs;
 use crate::commands::open_options;
-use crate::console::Failure;
+use crate::console::{Failure, Result};
 use nandscape_core::units;
 use nandscape_trace::{BoxReader, Target};
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 /// Most blocks of a simulated cache.
 const BLOCKS_MAX: u64 = 1 << 30;
 
-pub(super) fn block(args: &UnitArgs) -> Result<Option<u64>, Failure> {
+pub(super) fn block(args: &UnitArgs) -> Result<Option<u64>> {
     let Some(text) = &args.block else { return Ok(None) };
     match units::parse_size(text).map_err(|error| Failure::usage(format!("--block {error}")))? {
         bytes if bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes) => Ok(Some(bytes)),
@@ -22,7 +22,7 @@ pub(super) fn block(args: &UnitArgs) -> Result<Option<u64>, Failure> {
     }
 }
 
-pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader, Failure> {
+pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader> {
     if Path::new(workload).extension().is_some_and(|e| e == "fio") {
         return Err(Failure::usage(format!(
             "workload '{workload}': which requests a job file makes depends on the device; expected a trace or a generator"
@@ -37,7 +37,7 @@ pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader, Failure
 
 /// Blocks of a size in bytes (`64MiB`) or in blocks (`10000b`); `block` is `None` where every request is one
 /// object.
-pub(super) fn slots(text: &str, block: Option<u64>) -> Result<u32, Failure> {
+pub(super) fn slots(text: &str, block: Option<u64>) -> Result<u32> {
     let wrong = |expected: &str| Failure::usage(format!("--size '{}': expected {expected}", text.trim()));
     let in_blocks = text.trim().strip_suffix('b').filter(|n| n.bytes().all(|c| c.is_ascii_digit()));
     let blocks = match (in_blocks, block) {

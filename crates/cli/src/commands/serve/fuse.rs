@@ -3,7 +3,7 @@
 use super::session::{Session, memory};
 use super::{FrontEnd, typed};
 use crate::args::ServeFuseArgs;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use clap::Args;
 use nandscape_core::{Info, units};
 use nandscape_fuse::{
@@ -28,7 +28,7 @@ pub const ENTRY: FrontEnd = FrontEnd {
 };
 
 /// Serves until a signal comes or somebody else unmounts.
-fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
+fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let session = Session::start(&args.stack, args.read_only, console)?;
@@ -52,7 +52,7 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<(), Failure> {
     served.and(down).and(session.finish())
 }
 
-fn sector(text: &str) -> Result<u32, Failure> {
+fn sector(text: &str) -> Result<u32> {
     let bytes = units::parse_size(text).ok().and_then(|bytes| u32::try_from(bytes).ok());
     bytes
         .filter(|bytes| SECTORS.contains(bytes))
@@ -68,7 +68,7 @@ struct Server {
 
 impl Server {
     /// Sets up the loop devices, says what there is, and waits.
-    fn serve(&mut self, args: &ServeFuseArgs, sector: u32, session: &Session) -> Result<(), Failure> {
+    fn serve(&mut self, args: &ServeFuseArgs, sector: u32, session: &Session) -> Result<()> {
         if args.with_loop {
             let is_read_only = args.read_only || session.is_read_only();
             let options = LoopOptions { sector, is_read_only };
@@ -108,7 +108,7 @@ impl Server {
 
     /// Takes down loop devices and mount. While somebody uses them they stay; a second signal ends the
     /// process all the same.
-    fn take_down(&mut self) -> Result<(), Failure> {
+    fn take_down(&mut self) -> Result<()> {
         for device in &mut self.loops {
             device.detach();
         }

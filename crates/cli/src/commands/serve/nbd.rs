@@ -3,7 +3,7 @@
 use super::session::{Session, memory};
 use super::{FrontEnd, typed};
 use crate::args::ServeNbdArgs;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use clap::Args;
 use nandscape_core::{Info, NamespaceInfo};
 use nandscape_nbd::limits::LEAST_MEMORY_BYTES;
@@ -29,7 +29,7 @@ pub const ENTRY: FrontEnd = FrontEnd {
     run: |given, console| run(&typed(given)?, console),
 };
 
-fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
+fn run(args: &ServeNbdArgs, console: Console) -> Result<()> {
     let address = args.listen.as_deref().map(resolve).transpose()?;
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -95,7 +95,7 @@ fn run(args: &ServeNbdArgs, console: Console) -> Result<(), Failure> {
 }
 
 /// What clients may choose.
-fn exports(args: &ServeNbdArgs, namespaces: &[NamespaceInfo]) -> Result<Vec<Export>, Failure> {
+fn exports(args: &ServeNbdArgs, namespaces: &[NamespaceInfo]) -> Result<Vec<Export>> {
     let find = |flag: &str, name: &String| {
         let found = namespaces.iter().position(|info| info.name == *name);
         found.ok_or_else(|| {
@@ -121,7 +121,7 @@ fn exports(args: &ServeNbdArgs, namespaces: &[NamespaceInfo]) -> Result<Vec<Expo
 }
 
 /// The address that was typed, with the default port where it has none.
-fn resolve(text: &str) -> Result<SocketAddr, Failure> {
+fn resolve(text: &str) -> Result<SocketAddr> {
     let wrong = |why: String| {
         Failure::usage(format!(
             "--listen {text}: {why}; expected an address such as 127.0.0.1 or [::1]:10809"

@@ -7,7 +7,7 @@ use crate::args::ServeArgs;
 use crate::commands::cache::files::{discard_lost, disks, pairs};
 use crate::commands::stat::{requests, share};
 use crate::commands::typed_device;
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, Result};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::ManageError;
 use nandscape_core::{MapJournal, NamespaceResult, units};
@@ -41,7 +41,7 @@ impl Session {
     /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed.
     /// From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
-    pub fn start(args: &ServeArgs, is_read_only: bool, console: Console) -> Result<Self, Failure> {
+    pub fn start(args: &ServeArgs, is_read_only: bool, console: Console) -> Result<Self> {
         if let Some(fast) = &args.cached.cache {
             return Self::start_cache(args, fast, console);
         }
@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// The volumes of a cache, instead of a device.
-    fn start_cache(args: &ServeArgs, fast: &Path, console: Console) -> Result<Self, Failure> {
+    fn start_cache(args: &ServeArgs, fast: &Path, console: Console) -> Result<Self> {
         let disks = disks(&args.cached.disks)?;
         let stop = stop_on_signals()?;
         let begin = std::time::Instant::now();
@@ -112,7 +112,7 @@ impl Session {
         image: Option<ImageHandle>,
         stop: Arc<Stop>,
         console: Console,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         if let Some(path) = &args.record {
             engine.start_recording(path).map_err(Failure::run)?;
             console.note(&format!("recording to {}", path.display()));
@@ -155,7 +155,7 @@ impl Session {
 
     /// Leaves the device in a state that opens at once. The front end has answered everything and takes no
     /// more.
-    pub fn finish(self) -> Result<(), Failure> {
+    pub fn finish(self) -> Result<()> {
         drop(self.aside);
         let recording = self.engine.stop_recording().ok();
         if let Some(cache) = &self.cache {
@@ -204,7 +204,7 @@ fn control(
     stop: &Arc<Stop>,
     image: Option<ImageHandle>,
     console: Console,
-) -> Result<Option<Control>, Failure> {
+) -> Result<Option<Control>> {
     if args.no_control {
         return Ok(None);
     }
@@ -225,7 +225,7 @@ fn control(
     }
 }
 
-fn http(args: &ServeArgs, stat: StatSource, console: Console) -> Result<Option<Http>, Failure> {
+fn http(args: &ServeArgs, stat: StatSource, console: Console) -> Result<Option<Http>> {
     let Some(addr) = args.http else { return Ok(None) };
     let http = Http::start(addr, args.insecure_http, stat);
     let http = http.map_err(|error| match error {
@@ -323,7 +323,7 @@ fn end_as_if_killed(operation: u64) {
 const KILLED: i32 = 128 + 9;
 
 /// A cache in memory, as it was typed.
-fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Result<Serving, Failure> {
+fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Result<Serving> {
     let bytes = units::parse_size(size).ok().filter(|bytes| *bytes >= 4096);
     let bytes = bytes
         .ok_or_else(|| Failure::usage(format!("--cache ram:{size}: expected a size such as ram:256MiB")))?;
@@ -345,7 +345,7 @@ fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Resul
 }
 
 /// Memory for requests, as it was typed; at least so much.
-pub fn memory(args: &ServeArgs, least: u64) -> Result<u64, Failure> {
+pub fn memory(args: &ServeArgs, least: u64) -> Result<u64> {
     let bytes = units::parse_size(&args.memory).ok().filter(|bytes| *bytes >= least);
     bytes.ok_or_else(|| {
         let least = units::format_bytes(least);
@@ -361,7 +361,7 @@ const fn clock(args: &ServeArgs) -> Clock {
     }
 }
 
-fn stop_on_signals() -> Result<Arc<Stop>, Failure> {
+fn stop_on_signals() -> Result<Arc<Stop>> {
     let stop = Arc::new(Stop::new());
     let stopped = Arc::clone(&stop);
     let failed = |error: std::io::Error| Failure::run(format!("cannot wait for signals: {error}"));

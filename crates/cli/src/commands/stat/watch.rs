@@ -1,6 +1,6 @@
 //! A line for each interval, as iostat prints them.
 
-use crate::console::{Console, Failure, STOP, stop_on_ctrl_c};
+use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::Stat;
 use nandscape_engine::control::Client;
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Asks again and again. Figures of a line are those of its interval, latencies those of the last ten
 /// seconds.
-pub fn run(client: &mut Client, seconds: f64, as_json: bool, console: Console) -> Result<(), Failure> {
+pub fn run(client: &mut Client, seconds: f64, as_json: bool, console: Console) -> Result<()> {
     if !(0.1..=86400.0).contains(&seconds) {
         return Err(Failure::usage(format!("--watch={seconds}: expected seconds from 0.1 to 86400")));
     }
