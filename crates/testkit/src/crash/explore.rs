@@ -158,14 +158,7 @@ impl Case<'_> {
         let mut walk = Walk { case: self, tally: Tally::default() };
         let recorded = guarded(|| {
             let (start, promises) = self.start()?;
-            Recorded::new(
-                self.open,
-                start,
-                (self.buffer, &self.plan(0)),
-                promises,
-                steps,
-                self.seed.is_multiple_of(2),
-            )
+            self.record(start, 0, promises, steps, self.seed.is_multiple_of(2))
         });
         let recorded = recorded.map_err(|message| Failure {
             cut: "-".to_owned(),
@@ -173,6 +166,18 @@ impl Case<'_> {
         })?;
         walk.all(&recorded)?;
         Ok(walk.tally)
+    }
+
+    /// A run from a state of the flash, with what goes wrong after the cut that a number stands for.
+    fn record(
+        &self,
+        start: Nand,
+        salt: u64,
+        promises: Option<Promises>,
+        steps: &[Step],
+        shuts_down: bool,
+    ) -> Outcome<Recorded> {
+        Recorded::new(self.open, start, (self.buffer, &self.plan(salt)), promises, steps, shuts_down)
     }
 
     /// What goes wrong after the cut that a number stands for.
@@ -290,15 +295,9 @@ impl Walk<'_> {
     fn again(&mut self, nand: Nand, promises: Promises, salt: usize) -> Outcome {
         let case = self.case;
         let steps = load::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
-        let run = Recorded::new(
-            case.open,
-            nand,
-            (case.buffer, &case.plan(salt as u64)),
-            Some(promises),
-            &steps,
-            false,
-        )
-        .map_err(|error| format!("second start: {error}"))?;
+        let run = case
+            .record(nand, salt as u64, Some(promises), &steps, false)
+            .map_err(|error| format!("second start: {error}"))?;
         let mut states = States::new(&run);
         for cut in 0..=run.operations.len() {
             states.advance(cut);
@@ -329,15 +328,9 @@ impl Walk<'_> {
         for round in 0..10 {
             let salt = case.seed ^ ((salt as u64) << 24) ^ ((3 + round) << 56);
             let steps = load::steps(salt, (round % 4 + 1) as usize, page_bytes);
-            let run = Recorded::new(
-                case.open,
-                nand,
-                (case.buffer, &case.plan(salt)),
-                Some(promises),
-                &steps,
-                false,
-            )
-            .map_err(|error| format!("start {round} in a row: {error}"))?;
+            let run = case
+                .record(nand, salt, Some(promises), &steps, false)
+                .map_err(|error| format!("start {round} in a row: {error}"))?;
             let mut states = States::new(&run);
             let mut cut = below(&mut rng, run.operations.len() as u64 + 1) as usize;
             // Where space is shortest: copies are made, their source is not erased.
