@@ -55,15 +55,6 @@ pub struct Joined {
     heard: Vec<Completion>,
 }
 
-impl std::fmt::Debug for Joined {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Joined")
-            .field("stores", &self.stores.len())
-            .field("stripe", &self.stripe)
-            .finish_non_exhaustive()
-    }
-}
-
 const MARK: u64 = 1 << 63;
 
 impl Joined {
@@ -488,7 +479,7 @@ mod tests {
     #[test]
     fn what_cannot_be_joined_is_refused_with_its_value() {
         let error = |kinds: &[(&str, u64)], layout| {
-            Joined::new(stores(kinds, Keep::Nothing), layout).expect_err("refused").to_string()
+            Joined::new(stores(kinds, Keep::Nothing), layout).err().expect("refused").to_string()
         };
         assert_eq!(error(&[], Layout::Concatenated), "stores = '0': expected 1 or more");
         let two = [("ram", 1 << 20), ("ram", 1 << 16)];

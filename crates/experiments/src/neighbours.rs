@@ -96,12 +96,6 @@ impl Site {
     }
 }
 
-impl std::fmt::Debug for Site {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site").field("namespaces", &self.subsystem.namespaces()).finish_non_exhaustive()
-    }
-}
-
 /// A job file of these jobs only.
 pub fn only(jobs: &[Job]) -> JobFile {
     let name = jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(" and ");

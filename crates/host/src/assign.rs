@@ -89,12 +89,6 @@ impl<R: TraceReader> TraceReader for Assigned<R> {
     }
 }
 
-impl<R: std::fmt::Debug> std::fmt::Debug for Assigned<R> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Assigned").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;

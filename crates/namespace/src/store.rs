@@ -238,12 +238,3 @@ impl Clocked for NamespaceStore {
         self.subsystem.idle_from()
     }
 }
-
-impl std::fmt::Debug for NamespaceStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NamespaceStore")
-            .field("namespace", &self.namespace)
-            .field("now", &self.now)
-            .finish_non_exhaustive()
-    }
-}

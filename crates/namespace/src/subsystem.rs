@@ -349,18 +349,3 @@ impl Clocked for NvmSubsystem {
         self.with_device(|device| device.idle_from())
     }
 }
-
-impl std::fmt::Debug for NvmSubsystem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NvmSubsystem")
-            .field("infos", &self.infos)
-            .field("spaces", &self.spaces)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for NvmSet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NvmSet").field("endurance_group", &self.endurance_group).finish_non_exhaustive()
-    }
-}

@@ -166,12 +166,6 @@ impl Workload {
     }
 }
 
-impl fmt::Debug for Workload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workload").field("name", &self.0.name).finish_non_exhaustive()
-    }
-}
-
 fn check_options(text: &str, options: &OpenOptions, workload: &WorkloadSpec) -> Result<()> {
     if options.repeat == 0 {
         return Err(spec(text, "repeat = 0: expected 1 or more"));

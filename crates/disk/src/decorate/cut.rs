@@ -215,9 +215,3 @@ impl Store for Cut {
         self.store.reset_counters(at);
     }
 }
-
-impl std::fmt::Debug for Cut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cut").field("lost_at", &self.lost_at).finish_non_exhaustive()
-    }
-}

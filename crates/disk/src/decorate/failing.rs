@@ -127,9 +127,3 @@ impl Store for Failing {
         if self.is_gone { Err(Self::gone()) } else { self.store.shutdown(at) }
     }
 }
-
-impl std::fmt::Debug for Failing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Failing").field("faults", &self.faults).finish_non_exhaustive()
-    }
-}

@@ -85,9 +85,3 @@ impl Store for Overlay {
         self.counts = HostCounts::default();
     }
 }
-
-impl std::fmt::Debug for Overlay {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Overlay").field("written", &self.written.len()).finish_non_exhaustive()
-    }
-}

@@ -44,9 +44,3 @@ impl Store for Told {
         Ok(applied)
     }
 }
-
-impl std::fmt::Debug for Told {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Told").finish_non_exhaustive()
-    }
-}

@@ -200,13 +200,3 @@ impl PlacementReports for DirectedSubsystem {
         self.directives.report(&View(&*self.inner))
     }
 }
-
-impl std::fmt::Debug for DirectedSubsystem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DirectedSubsystem")
-            .field("namespaces", &self.inner.namespaces())
-            .field("directives", &self.directives)
-            .field("meaning", &self.meaning)
-            .finish_non_exhaustive()
-    }
-}

@@ -13,12 +13,6 @@ pub struct Chain {
     members: Vec<Box<dyn Admission + Send>>,
 }
 
-impl std::fmt::Debug for Chain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Chain").field("members", &self.members.len()).finish()
-    }
-}
-
 impl Chain {
     /// The policies that `names` lists, separated by commas, each with its share of the `typed` parameters.
     /// `prefix` is the table that the keys stand in, for errors.

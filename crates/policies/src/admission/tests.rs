@@ -50,7 +50,7 @@ fn every_policy_builds_with_its_defaults_and_lets_one_small_request_pass() {
 
 #[test]
 fn errors_name_the_key_the_value_and_what_was_expected() {
-    let error = |names, typed: &[_]| build(names, typed).unwrap_err().to_string();
+    let error = |names, typed: &[_]| build(names, typed).err().unwrap().to_string();
     assert!(error("seq", &[]).contains("unknown admission 'seq'; known: all, sequential"));
     assert!(error("tags,tags", &[]).contains("cache.admission = 'tags,tags': expected every name once"));
     assert!(
