@@ -40,7 +40,7 @@ pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed
         if let Some(device) = &args.device {
             let mut again = Typed::new();
             merge_device(&mut again, device)?;
-            typed.replace_device(&again);
+            typed.replace_table(&again, "device");
         }
     }
     if let Some(ftl) = ftl {

@@ -87,7 +87,7 @@ pub(crate) fn fixed_layout(shape: &Superblock, groups: &[Group]) -> Ranges<Kind>
         fill(0, 1, Kind::Boot);
     }
     for number in 0..groups.len() as u32 {
-        if let Some(block) = shape.super_block(number) {
+        if let Some(block) = shape.has_super(number).then(|| shape.group_head(number)) {
             fill(block, 1, Kind::Superblock);
         }
         if let Some((first, count, reserved)) = shape.descriptors_in(number) {

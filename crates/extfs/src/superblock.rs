@@ -197,10 +197,6 @@ impl Superblock {
         self.block_bytes / self.descriptor_bytes
     }
 
-    pub(crate) fn descriptor_blocks(&self) -> u32 {
-        self.groups().div_ceil(self.descriptors_per_block())
-    }
-
     pub(crate) fn has_super(&self, group: u32) -> bool {
         if group == 0 {
             return true;
@@ -219,14 +215,10 @@ impl Superblock {
     }
 
     /// The block of a group where its superblock or the first thing after that would be.
-    fn group_head(&self, group: u32) -> u64 {
+    pub(crate) fn group_head(&self, group: u32) -> u64 {
         // With clusters, 1 KiB blocks are counted from 0 although the superblock is in block 1.
         let start = self.group_start(group);
         if start == 0 && self.block_bytes == 1024 { 1 } else { start }
-    }
-
-    pub(crate) fn super_block(&self, group: u32) -> Option<u64> {
-        self.has_super(group).then(|| self.group_head(group))
     }
 
     /// Descriptors in a group: their first block, how many blocks of them there are, and how many are
@@ -236,7 +228,7 @@ impl Superblock {
         let head = self.group_head(group) + u64::from(has_super);
         let per_block = self.descriptors_per_block();
         if group / per_block < self.first_meta_bg {
-            let all = self.descriptor_blocks();
+            let all = self.groups().div_ceil(per_block);
             let (count, reserved) = if self.features.has(Feature::META_BG) {
                 (self.first_meta_bg.min(all), 0)
             } else {

@@ -44,7 +44,7 @@ impl JobFile {
         let mut global: Vec<Entry> = Vec::new();
         let mut group = None;
         for section in &sections {
-            if section.is_global() {
+            if section.name == "global" {
                 global.extend(section.entries.iter().cloned());
                 file.global.extend(typed(&section.entries));
             } else {

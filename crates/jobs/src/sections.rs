@@ -19,11 +19,7 @@ pub(crate) struct Section {
     pub entries: Vec<Entry>,
 }
 
-impl Section {
-    pub fn is_global(&self) -> bool {
-        self.name == "global"
-    }
-}
+impl Section {}
 
 /// Where included files and environment variables come from.
 pub(crate) trait Source {

@@ -32,7 +32,7 @@ impl<E: Eviction> Cache<E> {
         if is_durable && command.op == Op::Write {
             self.meter.own().forced_writes += 1;
         }
-        self.writeback.note_request(self.timeline.now());
+        self.writeback.last_request = self.timeline.now();
         let mut payload = payload;
         self.begin_tries();
         let mut done = self.execute(volume, command, &mut payload, is_durable);

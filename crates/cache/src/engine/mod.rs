@@ -64,6 +64,7 @@ pub use open::{Disk, Identity, Started};
 pub use setup::Setup;
 pub use timeline::LateError;
 
+use crate::counters::Counters;
 use crate::metadata::{Entry, Metadata};
 use crate::mode::Mode;
 use crate::presets::Quirks;
@@ -197,7 +198,7 @@ impl<E: Eviction> Cache<E> {
             self.volumes[usize::from(number)] = volume;
             self.infos[usize::from(number)].capacity_bytes = capacity;
             *self.timeline.side_mut(number + 1) = Side::new(disk);
-            self.forget_counts(number);
+            *self.meter.of(number) = Counters::default();
             return Ok(number);
         }
         self.volumes.push(volume);

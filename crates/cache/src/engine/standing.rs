@@ -38,11 +38,6 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
-    pub(super) fn reset_counting(&mut self) {
-        self.meter.reset();
-        self.directory.reset_moves();
-    }
-
     /// Counts real time that a read or write took, over stores that take none in the model (files).
     pub fn count_real_time(&mut self, volume: u16, is_write: bool, ns: u64) {
         let counters = self.meter.of(volume);

@@ -98,7 +98,8 @@ impl<E: Eviction> Subsystem for Cache<E> {
             self.keep_error(error);
         }
         self.timeline.reset(at);
-        self.reset_counting();
+        self.meter.reset();
+        self.directory.reset_moves();
         for volume in &mut self.volumes {
             volume.host = HostCounts::default();
         }

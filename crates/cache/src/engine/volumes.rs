@@ -4,7 +4,6 @@
 use super::hole::Hole;
 use super::timeline::Side;
 use super::{BoxedStore, Cache, CacheError, Result};
-use crate::counters::Counters;
 use nandscape_core::{SimTime, Subsystem};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
@@ -153,10 +152,5 @@ impl<E: Eviction> Cache<E> {
     /// Numbers of the volumes that are there.
     pub fn attached(&self) -> impl Iterator<Item = u16> {
         (0..self.namespaces().len() as u16).filter(|volume| self.volumes[usize::from(*volume)].is_attached)
-    }
-
-    /// What was counted of the volume with this number before is that of another one.
-    pub(super) fn forget_counts(&mut self, volume: u16) {
-        *self.meter.of(volume) = Counters::default();
     }
 }

@@ -5,7 +5,7 @@ use crate::args::{ListArgs, Listing};
 use crate::console::{Console, Result};
 use clap::ValueEnum;
 use nandscape_cache::metadata;
-use nandscape_cache::presets::{PRESETS, Preset};
+use nandscape_cache::presets::{self as designs, PRESETS, Preset};
 use nandscape_core::Info;
 use nandscape_disk::registry::DiskPreset;
 use nandscape_experiments::reproduce;
@@ -40,7 +40,9 @@ pub fn run(args: &ListArgs, console: Console) -> Result<()> {
             let _ = writeln!(text, "{}{}:", if i > 0 { "\n" } else { "" }, title(*what));
         }
         let settings: &Settings = match what {
-            Listing::Caches if args.detail => &settings_of_cache,
+            Listing::Caches if args.detail => {
+                &|name| designs::find(name).map(Preset::settings).unwrap_or_default()
+            }
             Listing::Disks if args.detail => &settings_of_disk,
             _ => &|_| Vec::new(),
         };
@@ -96,10 +98,6 @@ fn interfaces() -> impl Iterator<Item = Info> {
 }
 
 type Settings = dyn Fn(&str) -> Vec<(String, String)>;
-
-fn settings_of_cache(name: &str) -> Vec<(String, String)> {
-    nandscape_cache::presets::find(name).map(Preset::settings).unwrap_or_default()
-}
 
 /// Kinds of stores, then presets of them.
 fn disks() -> Vec<Info> {

@@ -126,7 +126,8 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
     }
     out.push_str("</ul>\n");
     for group in &page.groups {
-        let members = page.with_flash(group);
+        let has_flash = |run: &usize| page.has_flash(*run);
+        let members: Vec<usize> = group.members.iter().copied().filter(has_flash).collect();
         if members.is_empty() {
             continue;
         }

@@ -104,11 +104,6 @@ impl<'a> Page<'a> {
         !self.runs[run].result.flash.by_cause.is_empty()
     }
 
-    /// Those of a workload that have.
-    pub fn with_flash(&self, group: &Group<'_>) -> Vec<usize> {
-        group.members.iter().copied().filter(|run| self.has_flash(*run)).collect()
-    }
-
     /// Head of the column of workloads, where there are several; so many rows high.
     pub fn workload_head(&self, rows: usize) -> String {
         if self.groups.len() > 1 {

@@ -38,10 +38,6 @@ impl Axmap {
         self.taken == self.blocks
     }
 
-    fn is_taken(&self, block: u64) -> bool {
-        self.levels[0][(block / 64) as usize] >> (block % 64) & 1 == 1
-    }
-
     /// The first free block at or after `from`, else the first free block of all; `None` if there is none.
     pub fn next_free(&self, from: u64) -> Option<u64> {
         if self.is_full() { None } else { self.search(from).or_else(|| self.search(0)) }
@@ -71,8 +67,9 @@ impl Axmap {
 
     /// Takes up to `count` free blocks in a row from `block` on, which is free; gives how many there were.
     pub fn take(&mut self, block: u64, count: u64) -> u64 {
+        let is_free = |axmap: &Self, at: u64| axmap.levels[0][(at / 64) as usize] >> (at % 64) & 1 == 0;
         let mut done = 0;
-        while done < count && block + done < self.blocks && !self.is_taken(block + done) {
+        while done < count && block + done < self.blocks && is_free(self, block + done) {
             self.set(block + done);
             done += 1;
         }

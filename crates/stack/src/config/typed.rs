@@ -127,7 +127,7 @@ impl Typed {
     }
 
     /// Takes a table of another configuration in place of this one's.
-    pub(crate) fn replace_table(&mut self, other: &Self, name: &str) {
+    pub fn replace_table(&mut self, other: &Self, name: &str) {
         self.forget_set(name);
         match other.table.get(name) {
             Some(table) => self.table.insert(name.into(), table.clone()),
@@ -145,11 +145,6 @@ impl Typed {
             self.forget_set("ftl");
         }
         self.set("ftl.kind", kind)
-    }
-
-    /// Takes the whole device of another configuration in place of this one's.
-    pub fn replace_device(&mut self, other: &Self) {
-        self.replace_table(other, "device");
     }
 
     /// Checks everything.

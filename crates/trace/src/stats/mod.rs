@@ -329,7 +329,7 @@ impl Gather {
             last_ns,
             min_offset,
             max_end,
-            touched_bytes: self.windows.touched_pages() * GRANULE,
+            touched_bytes: self.windows.touched * GRANULE,
             written_bytes: self.written.len() * GRANULE,
             page_writes: self.page_writes,
             page_overwrites: self.page_overwrites,

@@ -35,7 +35,8 @@ pub struct Window {
 pub(super) struct Windows {
     /// For each page the base window of its last use plus 1; 0 is never.
     last_use: BTreeMap<(u32, u64), Box<[u32; PIECE as usize]>>,
-    touched: u64,
+    /// Distinct pages so far.
+    pub(super) touched: u64,
     /// Sums, at window length `BASE << finest`.
     sums: Vec<Window>,
     finest: u32,
@@ -44,10 +45,6 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn touched_pages(&self) -> u64 {
-        self.touched
-    }
-
     pub(super) fn add(&mut self, request: u64, record: &IoRecord) {
         let base = request / BASE;
         let index = (base >> self.finest) as usize;

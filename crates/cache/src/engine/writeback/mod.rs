@@ -52,7 +52,8 @@ pub(super) struct Writeback {
     /// Which set comes next in the order of eviction.
     next_set: u32,
     progress: Progress,
-    last_request: SimTime,
+    /// When a host asked for something last.
+    pub last_request: SimTime,
     /// When the policies are to be asked though nothing happens; [`SimTime::MAX`] if only on occasion.
     again: SimTime,
     is_asked: bool,
@@ -154,11 +155,6 @@ impl Writeback {
     pub const fn note_waited(&mut self) {
         self.progress.waited += 1;
         self.is_asked = true;
-    }
-
-    /// A host asks for something.
-    pub const fn note_request(&mut self, at: SimTime) {
-        self.last_request = at;
     }
 
     /// The policies are asked as soon as the engine can act.

@@ -137,7 +137,7 @@ fn linearity(share: impl Fn(u32) -> f64) -> String {
 /// Write bandwidth in GB/s (decimal).
 fn writes(all: &Measured, out: &mut Table) {
     let alone = |layout: Layout| all.of(layout).write_alone.bytes_per_s / 1e9;
-    let at8 = |layout: Layout| all.of(layout).at(8).write_gb();
+    let at8 = |layout: Layout| all.of(layout).at(8).write.bytes_per_s / 1e9;
     let (v, h) = (at8(Layout::Vertical), at8(Layout::Horizontal));
     out.row(WRITES, "write bandwidth without reads, all dies")
         .says("above 3 GB/s", alone(Layout::Traditional) > 3.0)

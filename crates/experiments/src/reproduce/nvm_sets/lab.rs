@@ -38,10 +38,6 @@ impl Pair {
     pub fn mean_us(&self) -> f64 {
         self.read.latency_ns.mean / 1e3
     }
-
-    pub fn write_gb(&self) -> f64 {
-        self.write.bytes_per_s / 1e9
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -209,7 +209,7 @@ impl ReadFirst {
 
     /// Whether someone waits for programs that are short of pages.
     pub(super) fn is_waiting_for_pages(&self) -> bool {
-        self.watch.count > 0 && (self.units.is_any_open() || !self.front.blocked.is_empty())
+        self.watch.count > 0 && (!self.units.open.is_empty() || !self.front.blocked.is_empty())
     }
 
     /// Time would pass without any event: lets go on what would wait for ever. Says whether anything did.

@@ -23,7 +23,7 @@ pub(super) struct Units {
     /// The open lead of each block, or `NIL`. Empty where a program is one page.
     by_block: Vec<u32>,
     /// Open leads; the tag of each is its place here.
-    open: Vec<u32>,
+    pub open: Vec<u32>,
     /// Erases of each block, as far as times depend on it.
     erases: Vec<u32>,
     /// Leads that are ready and not complete.
@@ -44,10 +44,6 @@ impl Units {
         self.by_block.fill(NIL);
         self.open.clear();
         self.active = 0;
-    }
-
-    pub fn is_any_open(&self) -> bool {
-        !self.open.is_empty()
     }
 
     #[inline]
