@@ -75,10 +75,10 @@ use directory::{Bits, Directory};
 use durability::Durability;
 use judging::Gate;
 use nandscape_core::command::HostCounts;
-use nandscape_core::{NamespaceInfo, Params, Store};
+use nandscape_core::{NamespaceInfo, Store};
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
-use nandscape_policies::eviction::{Build, Eviction};
+use nandscape_policies::eviction::Eviction;
 use timeline::{FAST, Gather, Side, Timeline};
 use writeback::Writeback;
 
@@ -120,23 +120,10 @@ pub struct Cache<E> {
     fills: Vec<read::Fill>,
 }
 
-impl<E: Build> Cache<E> {
-    /// A cache without volumes and without blocks. Every set has a policy of its own, made with `params` and
-    /// a seed drawn from `setup`'s.
-    pub fn new(
-        fast: BoxedStore,
-        metadata: Box<dyn Metadata + Send>,
-        setup: &Setup,
-        params: &Params,
-    ) -> Result<Self> {
-        Self::with_policies(fast, metadata, setup, |ways, seed| E::new(ways, params, seed))
-    }
-}
-
 impl<E: Eviction> Cache<E> {
-    /// As [`Cache::new`], with policies that are chosen at run time: `make` is given the slots of a set and a
-    /// seed.
-    pub fn with_policies(
+    /// A cache without volumes and without blocks. Every set has a policy of its own: `make` is given the slots
+    /// of a set and a seed drawn from `setup`'s.
+    pub fn new(
         fast: BoxedStore,
         metadata: Box<dyn Metadata + Send>,
         setup: &Setup,

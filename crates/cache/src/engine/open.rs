@@ -106,7 +106,7 @@ impl<E: Eviction> Cache<E> {
             Some(superblock) => in_order(superblock, setup, fast.stores_bytes(), disks)?,
             None => disks,
         };
-        let mut cache = Self::with_policies(fast, metadata, setup, make)?;
+        let mut cache = Self::new(fast, metadata, setup, make)?;
         for disk in disks {
             cache.attach(disk.store)?;
         }

@@ -11,12 +11,10 @@ use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{BlockCommand, Extent, Info, Op, Params, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Extent, Op, SimTime, Subsystem};
 use nandscape_policies::admission::{Admission, Ask, Bypass, Room};
 use nandscape_policies::{BlockKey, Map};
 use support::{Journal, Lru, Memory};
-
-const NOTHING: Info = Info { name: "lru", summary: "", source: "", params: &[] };
 
 /// One kind of cache.
 #[derive(Clone, Debug)]
@@ -69,10 +67,11 @@ struct Rig {
 }
 
 fn cache(case: &Case, fast: &Memory, disks: &[Memory; 2], journal: &Journal) -> Cache<Lru> {
-    let params = Params::defaults(&NOTHING);
     let mut cache =
-        Cache::<Lru>::new(Box::new(fast.clone()), Box::new(journal.clone()), &case.setup, &params)
-            .expect("a cache");
+        Cache::<Lru>::new(Box::new(fast.clone()), Box::new(journal.clone()), &case.setup, |_, _| {
+            Lru::default()
+        })
+        .expect("a cache");
     for disk in disks {
         cache.attach(Box::new(disk.clone())).expect("a volume");
     }
@@ -429,7 +428,6 @@ fn what_does_not_fit_is_refused_with_its_value() {
         Err(CacheError::Unaligned { extent: Extent::new(100, 512), unit: 512 })
     );
     assert_eq!(ask(0, 0, 1024, 512), Err(CacheError::Payload { expected: 1024, got: 512 }));
-    let params = Params::defaults(&NOTHING);
     let fast = |unit| Box::new(Memory::new(4096 + 8 * 4096, unit, true));
     for (block_bytes, unit, slots, map) in [
         (3000, 512, 8, Map::Full),
@@ -442,7 +440,7 @@ fn what_does_not_fit_is_refused_with_its_value() {
     ] {
         let setup = Setup { block_bytes, mode: Mode::WriteBack, map, seed: 0 };
         let journal = Box::new(Journal::new(slots, block_bytes, false));
-        let made = Cache::<Lru>::new(fast(unit), journal, &setup, &params);
+        let made = Cache::<Lru>::new(fast(unit), journal, &setup, |_, _| Lru::default());
         assert!(matches!(made, Err(CacheError::Setup { .. })), "{block_bytes} {unit} {slots} {map:?}");
     }
 }

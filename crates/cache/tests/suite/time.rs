@@ -9,16 +9,13 @@ use nandscape_cache::CacheCounters;
 use nandscape_cache::{Cache, Mode, Setup};
 use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
-use nandscape_core::{
-    BlockCommand, Clocked, Completion, Extent, Info, Op, Params, SimTime, Subsystem, Token,
-};
+use nandscape_core::{BlockCommand, Clocked, Completion, Extent, Op, SimTime, Subsystem, Token};
 use nandscape_disk::decorate::Shared;
 use nandscape_disk::ram::RamSpeed;
 use nandscape_disk::{Keep, RamDisk};
 use nandscape_policies::Map;
 use support::{Journal, Lru};
 
-const NOTHING: Info = Info { name: "lru", summary: "", source: "", params: &[] };
 const BLOCK: u64 = 4096;
 const READ: u64 = 2_048;
 const WRITE: u64 = 4_096;
@@ -49,9 +46,8 @@ impl Rig {
         let mut metadata = Journal::new(slots, BLOCK as u32, true);
         journal(&mut metadata);
         let setup = Setup { block_bytes: BLOCK as u32, mode, map: Map::Full, seed: 1 };
-        let params = Params::defaults(&NOTHING);
-        let mut cache =
-            Cache::new(Box::new(fast.clone()), Box::new(metadata), &setup, &params).expect("a cache");
+        let mut cache = Cache::new(Box::new(fast.clone()), Box::new(metadata), &setup, |_, _| Lru::default())
+            .expect("a cache");
         cache.attach(Box::new(disk.clone())).expect("a volume");
         Self { cache, fast, disk }
     }
@@ -150,8 +146,8 @@ fn a_write_to_a_part_of_a_sub_block_waits_for_the_rest_of_it() {
     let disk = store([DISK, DISK], 1 << 30);
     let setup = Setup { block_bytes: 16 << 10, mode: Mode::WriteBack, map: Map::Full, seed: 1 };
     let metadata = Journal::new(16, 16 << 10, true);
-    let params = Params::defaults(&NOTHING);
-    let mut cache = Cache::<Lru>::new(Box::new(fast.clone()), Box::new(metadata), &setup, &params).unwrap();
+    let mut cache =
+        Cache::<Lru>::new(Box::new(fast.clone()), Box::new(metadata), &setup, |_, _| Lru::default()).unwrap();
     cache.attach(Box::new(disk.clone())).unwrap();
     let mut rig = Rig { cache, fast, disk };
     // Of the sub-block of 1 KiB, which the disk reads in a quarter of the time.

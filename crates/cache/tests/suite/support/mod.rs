@@ -3,11 +3,9 @@
 
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::{
-    Applied, BlockCommand, Clocked, Info, Op, Params, SimTime, Store, StoreError, StoreShape, Token,
-};
+use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreShape, Token};
 use nandscape_policies::BlockKey;
-use nandscape_policies::eviction::{Build, Eviction};
+use nandscape_policies::eviction::Eviction;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -171,14 +169,6 @@ impl Metadata for Journal {
 /// Slots from the least to the most recently used.
 #[derive(Default)]
 pub struct Lru(Vec<u32>);
-
-impl Build for Lru {
-    const INFO: Info = Info { name: "lru", summary: "", source: "", params: &[] };
-
-    fn new(_: u32, _: &Params, _: u64) -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl Eviction for Lru {
     fn hit(&mut self, slot: u32) {
