@@ -128,7 +128,7 @@ impl<F: RecordFormat> Iterator for BinaryReader<F> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.gate.is_finished() {
+        if self.gate.finished {
             return None;
         }
         self.next_record().transpose()

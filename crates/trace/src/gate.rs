@@ -55,7 +55,7 @@ pub(crate) struct Gate {
     origin: Option<u64>,
     last: u64,
     pub(crate) info: WorkloadInfo,
-    finished: bool,
+    pub(crate) finished: bool,
 }
 
 impl Gate {
@@ -75,10 +75,6 @@ impl Gate {
             info,
             finished: false,
         }
-    }
-
-    pub(crate) fn is_finished(&self) -> bool {
-        self.finished
     }
 
     pub(crate) fn fail(&mut self, place: String, message: impl Into<String>) -> TraceError {

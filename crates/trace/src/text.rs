@@ -49,7 +49,7 @@ impl<F: LineFormat> Iterator for TextReader<F> {
     type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.gate.is_finished() {
+        if self.gate.finished {
             return None;
         }
         loop {

@@ -41,7 +41,7 @@ struct Waiting {
 
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    counters: CacheCounters,
+    pub counters: CacheCounters,
     /// Whose command is under way.
     volume: usize,
     is_write: bool,
@@ -54,10 +54,6 @@ impl Meter {
     /// A volume was added.
     pub fn attach(&mut self) {
         self.counters.volumes.push(Counters::default());
-    }
-
-    pub const fn counters(&self) -> &CacheCounters {
-        &self.counters
     }
 
     /// Of the volume whose command is under way.
@@ -341,7 +337,7 @@ mod tests {
             if op == Op::Read { meter.read(*piece, 4096) } else { meter.write(*piece, 4096, false) }
         }
         meter.end(op);
-        assert_eq!(meter.counters().volumes[0].check(), Ok(()), "{op:?} {pieces:?}");
+        assert_eq!(meter.counters.volumes[0].check(), Ok(()), "{op:?} {pieces:?}");
     }
 
     #[test]
@@ -366,7 +362,7 @@ mod tests {
                 }
             }
         }
-        let counters = &meter.counters().volumes[0];
+        let counters = &meter.counters.volumes[0];
         assert_eq!((counters.reads, counters.writes), (62, 62));
     }
 
@@ -376,9 +372,9 @@ mod tests {
         let mut meter = Meter::default();
         meter.attach();
         let mut fields = |op, pieces: &[Piece], is_past| {
-            let before = meter.counters().volumes[0].clone();
+            let before = meter.counters.volumes[0].clone();
             request(&mut meter, op, pieces, is_past);
-            let since = meter.counters().volumes[0].since(&before);
+            let since = meter.counters.volumes[0].since(&before);
             let names = since.fields().filter(|(name, count)| {
                 *count == 1
                     && (name.ends_with("_hits") || name.ends_with("_misses"))
@@ -409,7 +405,7 @@ mod tests {
         let read = meter.answer_later(SimTime(200));
         meter.late_answer(write, SimTime(400));
         meter.late_answer(read, SimTime(250));
-        let [first, second] = &meter.counters().volumes[..] else { panic!("two volumes") };
+        let [first, second] = &meter.counters.volumes[..] else { panic!("two volumes") };
         assert_eq!((first.read_ns, first.write_ns), (50, 0));
         assert_eq!((second.read_ns, second.write_ns), (0, 300));
         assert_eq!(meter.answer_later(SimTime(0)), read, "numbers are used again");

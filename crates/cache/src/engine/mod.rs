@@ -247,12 +247,12 @@ impl<E: Eviction> Cache<E> {
 
     /// Dirty blocks.
     pub const fn dirty(&self) -> u32 {
-        self.directory.slots.dirty()
+        self.directory.slots.dirty
     }
 
     /// Blocks that are cached.
     pub const fn used(&self) -> u32 {
-        self.directory.slots.used() - self.durability.reuse.limbo.len() as u32 - self.directory.withdrawn
+        self.directory.slots.used - self.durability.reuse.limbo.len() as u32 - self.directory.withdrawn
     }
 
     /// Slots there are.
@@ -289,7 +289,7 @@ impl<E: Eviction> Cache<E> {
     pub fn check_invariants(&self) {
         self.directory.check(self.durability.reuse.limbo.len() as u32);
         self.timeline.check();
-        for (volume, counters) in self.meter.counters().volumes.iter().enumerate() {
+        for (volume, counters) in self.meter.counters.volumes.iter().enumerate() {
             assert_eq!(counters.check(), Ok(()), "volume {volume}");
         }
     }

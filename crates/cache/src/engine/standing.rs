@@ -10,7 +10,7 @@ use nandscape_policies::eviction::Eviction;
 impl<E: Eviction> Cache<E> {
     /// What was counted since the last reset, of each volume and of the cache.
     pub fn counters(&self) -> CacheCounters {
-        let mut counters = self.meter.counters().clone();
+        let mut counters = self.meter.counters.clone();
         for (volume, own) in (0..).zip(&mut counters.volumes) {
             own.disk_flushes = self.timeline.side(volume + 1).flushes;
         }
@@ -29,7 +29,7 @@ impl<E: Eviction> Cache<E> {
             slots: self.directory.slots.count().into(),
             used: self.used().into(),
             dirty: self.dirty().into(),
-            dirty_bytes: (self.directory.slots.dirty_subs() * sub).min(u64::from(self.dirty()) * block),
+            dirty_bytes: (self.directory.slots.dirty_subs * sub).min(u64::from(self.dirty()) * block),
             queued: self.timeline.under_way() as u64,
             favoured: self.directory.policies.iter().map(|policy| u64::from(policy.favoured())).sum(),
             memory_bytes: self.memory().total(),

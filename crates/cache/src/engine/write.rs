@@ -272,7 +272,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Dirty sub-blocks that an extent covers only in part go to the disk before it does.
     fn clean_edges(&mut self, volume: u16, extent: Extent) -> Result<()> {
-        if self.directory.slots.dirty() == 0 {
+        if self.directory.slots.dirty == 0 {
             return Ok(());
         }
         self.each_cached(volume, extent, |cache, slot, piece| {
@@ -284,7 +284,7 @@ impl<E: Eviction> Cache<E> {
     /// Keeps dirty blocks of an extent that the disk gets anew from being evicted, which would put what is
     /// older there after it; or no longer.
     fn pin_dirty(&mut self, volume: u16, extent: Extent, is_pinned: bool) {
-        if self.directory.slots.dirty() != 0 {
+        if self.directory.slots.dirty != 0 {
             let Ok(()) = self.each_cached::<Infallible>(volume, extent, |cache, slot, _| {
                 if !is_pinned {
                     cache.directory.pinned.clear(slot);

@@ -22,9 +22,9 @@ pub(super) fn found(
     if mark.is_some_and(|mark| mark.cache != superblock.uuid || mark.volume != volume.uuid) {
         return None;
     }
-    let on_fast = watched.iter().filter(|record| record.is_of(volume.id) && fits(record.session()));
+    let on_fast = watched.iter().filter(|record| record.is_of(volume.id) && fits(record.session));
     // A mark of a later session shows that one to have been dealt with.
-    let on_fast = on_fast.filter(|record| mark.is_none_or(|mark| mark.session <= record.session()));
+    let on_fast = on_fast.filter(|record| mark.is_none_or(|mark| mark.session <= record.session));
     let beside = mark.filter(|mark| fits(mark.session)).and_then(|mark| mark.given_up.clone());
     on_fast.filter_map(watch::Record::given_up).chain(beside).max_by_key(|given_up| given_up.number)
 }

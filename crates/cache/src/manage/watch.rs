@@ -29,7 +29,7 @@ const _: () = assert!(HEADER + ITEM * crate::metadata::VOLUMES_MAX <= BLOCK, "a 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     volume: u16,
-    session: u64,
+    pub(super) session: u64,
     /// Places that were struck off.
     written: u128,
     digest: u64,
@@ -40,10 +40,6 @@ pub(super) struct Record {
 impl Record {
     pub(super) const fn is_of(&self, volume: u16) -> bool {
         self.volume == volume
-    }
-
-    pub(super) const fn session(&self) -> u64 {
-        self.session
     }
 
     /// What is known of a cache that was given up in that session.

@@ -79,7 +79,7 @@ impl<D: FlashDevice> Journal<D> {
         let current = self.meta.current.generation;
         assert!(current < generation, "checkpoint {generation} is begun after {current}");
         self.meta.next_generation += 1;
-        let slices = self.newest.end().div_ceil(layout.slice) as usize;
+        let slices = self.newest.end.div_ceil(layout.slice) as usize;
         let parts = header.len() + table.as_bytes().len();
         let held = geometry.pages().div_ceil(held::pages_of(layout.payload)) as usize;
         let pages = (parts.div_ceil(layout.payload) + held + slices + 3) as u64;
@@ -146,7 +146,7 @@ impl<D: FlashDevice> Journal<D> {
             }
             _ => {
                 let size = meta.layout.slice;
-                let slices = self.newest.end().div_ceil(size);
+                let slices = self.newest.end.div_ceil(size);
                 let used =
                     |slice: &u32| self.newest.slice(slice * size, size).iter().any(|entry| *entry != 0);
                 let Some(slice) = (part..slices).find(used) else {

@@ -152,7 +152,7 @@ impl<D: FlashDevice> MapJournal for Journal<D> {
     fn drop_pages(&mut self, first: Lpn, count: u32, at: SimTime) -> FlashResult<()> {
         self.refuse_if_stopped()?;
         let Some((first, end)) = self.newest.unset_range(first.0, count) else { return Ok(()) };
-        let known = self.newest.end();
+        let known = self.newest.end;
         assert!(first < end && end <= known, "pages {first} to {end} are dropped, of {known}");
         self.is_touched = true;
         self.meta.note_drop(first, end, &mut self.seq);

@@ -10,8 +10,8 @@ pub(super) struct Newest {
     in_block: Vec<u32>,
     pages_per_block: Divider,
     /// One past the highest logical page that ever held something.
-    end: u32,
-    live: u64,
+    pub end: u32,
+    pub live: u64,
 }
 
 impl Newest {
@@ -96,15 +96,6 @@ impl Newest {
     #[inline]
     pub fn in_block(&self, block: u32) -> u32 {
         self.in_block[block as usize]
-    }
-
-    /// One past the highest logical page that ever held something.
-    pub const fn end(&self) -> u32 {
-        self.end
-    }
-
-    pub const fn live(&self) -> u64 {
-        self.live
     }
 
     /// The entries of a range as they are written down.

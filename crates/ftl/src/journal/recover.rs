@@ -53,7 +53,7 @@ impl<D: FlashDevice> Journal<D> {
         let last = scan.apply(&mut self.device, &mut self.newest)?;
         self.seq = (seq.max(start_seq).max(last) | (SEQ_STEP - 1)) + 1;
         assert!(self.seq > start_seq, "number {} of the next write is not after {start_seq}", self.seq);
-        self.report.live_pages = self.newest.live();
+        self.report.live_pages = self.newest.live;
         let is_newest = self.report.source == RecoverySource::Checkpoint;
         self.report.was_clean = is_newest && self.report.scanned_blocks == 0 && records.is_empty();
         self.is_touched = !self.report.was_clean;

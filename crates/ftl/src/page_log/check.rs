@@ -16,7 +16,7 @@ pub(super) fn check<D: FlashDevice>(ftl: &PageLog<D>) {
             queued[*group as usize] += 1;
             assert_eq!(space.lane_of(*group), index as u32, "lane of group {group}");
             let room = space.group(*group).room;
-            let pages = (0..space.size()).filter_map(|place| space.page(*group, place));
+            let pages = (0..space.size).filter_map(|place| space.page(*group, place));
             let unwritten = pages.filter(|page| !base.device.is_programmed(*page));
             assert_eq!(unwritten.count() as u32, room, "room of group {group}");
             assert!(room > 0, "group {group} is queued without room");
@@ -46,7 +46,7 @@ pub(super) fn check<D: FlashDevice>(ftl: &PageLog<D>) {
         if state == State::Gone {
             continue;
         }
-        let pages = (0..space.size()).filter_map(|place| space.page(group, place));
+        let pages = (0..space.size).filter_map(|place| space.page(group, place));
         let live = pages.filter(|page| table.logical(*page).is_some());
         assert_eq!(live.clone().count() as u32, space.group(group).live, "live pages of group {group}");
         for page in live {

@@ -54,7 +54,7 @@ impl<D: FlashDevice> PageLog<D> {
         let mut done = Token::NONE;
         while self.space.free_pages < needed {
             let victim = self.space.emptiest();
-            let Some((group, live)) = victim.filter(|(_, live)| *live < self.space.size()) else { break };
+            let Some((group, live)) = victim.filter(|(_, live)| *live < self.space.size) else { break };
             if !self.has_target(live) {
                 break;
             }
@@ -74,7 +74,7 @@ impl<D: FlashDevice> PageLog<D> {
             groups.filter(|group| self.space.group(*group).state == State::Full).collect();
         if self.copies_first() {
             victims.sort_unstable_by_key(|group| self.space.group(*group).filled_at);
-            if victims.iter().all(|group| self.space.group(*group).live == self.space.size()) {
+            if victims.iter().all(|group| self.space.group(*group).live == self.space.size) {
                 return Ok(Token::NONE);
             }
         }
@@ -97,7 +97,7 @@ impl<D: FlashDevice> PageLog<D> {
 
     /// Gives up the room of the group that is being filled; erase-first also that of the others.
     fn abandon(&mut self) {
-        let is_begun = |this: &Self, group| this.space.group(group).room < this.space.size();
+        let is_begun = |this: &Self, group| this.space.group(group).room < this.space.size;
         while let Some((_, group)) = self.space.next_page()
             && (!self.copies_first() || is_begun(self, group))
         {
@@ -114,7 +114,7 @@ impl<D: FlashDevice> PageLog<D> {
             }
             let victim = self.space.emptiest();
             let fits = victim.filter(|(_, live)| u64::from(*live) + keep <= self.space.free_pages);
-            let Some((group, _)) = fits.filter(|(_, live)| *live < self.space.size()) else { break };
+            let Some((group, _)) = fits.filter(|(_, live)| *live < self.space.size) else { break };
             let collected = self.collect(group, at)?;
             done = self.base.device.join(done, collected);
         }

@@ -61,7 +61,7 @@ pub(super) struct Space {
     pages_per_block: Divider,
     /// Blocks of a group, and pages.
     pub(super) width: Divider,
-    size: u32,
+    pub size: u32,
     per_lane: Divider,
     /// Blocks of the groups, one group after the other; `NONE` where there is none.
     blocks: Vec<u32>,
@@ -113,10 +113,6 @@ impl Space {
             free_pages: 0,
             surplus: vec![VecDeque::new(); geometry.units() as usize],
         }
-    }
-
-    pub(super) const fn size(&self) -> u32 {
-        self.size
     }
 
     #[inline]
@@ -209,7 +205,7 @@ impl Space {
     #[inline(always)]
     fn skip_written<D: FlashDevice>(&mut self, base: &Base<D>, group: u32) {
         let Group { next, room, .. } = *self.group(group);
-        if room < self.size() - next {
+        if room < self.size - next {
             self.skip(base, group);
         }
     }
@@ -221,9 +217,9 @@ impl Space {
             let (index, slot) = self.width.split(*place);
             self.block_at(group, slot).is_some_and(|block| base.device.write_pointer(block) <= index)
         };
-        let next = (next..self.size()).find(is_unwritten).unwrap_or_else(|| self.size());
+        let next = (next..self.size).find(is_unwritten).unwrap_or_else(|| self.size);
         let room = self.group(group).room;
-        assert!(next < self.size() || room == 0, "group {group} has room for {room} pages, and no place");
+        assert!(next < self.size || room == 0, "group {group} has room for {room} pages, and no place");
         self.group_mut(group).next = next;
     }
 
@@ -372,7 +368,7 @@ impl Space {
 
     /// Makes the last group of the fullest queue a spare, if it is erased and `keep` pages stay free.
     pub(super) fn hold_back(&mut self, keep: u64) -> bool {
-        let size = self.size();
+        let size = self.size;
         if self.free_pages < keep + u64::from(size) {
             return false;
         }

@@ -20,7 +20,7 @@ impl<D: FlashDevice> PageMap<D> {
                 live += 1;
             }
         }
-        assert_eq!(self.map.live(), live, "live pages");
+        assert_eq!(self.map.live, live, "live pages");
         for (block, info) in self.blocks.infos.iter().enumerate() {
             assert_eq!(info.valid, valid[block], "valid pages of block {block}");
             assert_eq!(self.blocks.count_bits(block as u32), info.valid, "valid bits of block {block}");

@@ -458,7 +458,7 @@ impl<D: FlashDevice> PageMap<D> {
             reason,
             needed_pages,
             free_pages: self.domains.iter().map(|domain| domain.counts.free_pages).sum(),
-            live_pages: self.map.live(),
+            live_pages: self.map.live,
             total_pages: good * u64::from(self.pages_per_block),
         }
     }

@@ -11,7 +11,8 @@ const CHUNK: u32 = 4096;
 pub(super) struct Map {
     entries: Vec<Ppn>,
     live_in_chunk: Vec<u16>,
-    live: u64,
+    /// Mapped pages.
+    pub live: u64,
 }
 
 impl Map {
@@ -21,11 +22,6 @@ impl Map {
             live_in_chunk: vec![0; pages.div_ceil(CHUNK) as usize],
             live: 0,
         }
-    }
-
-    /// Mapped pages.
-    pub const fn live(&self) -> u64 {
-        self.live
     }
 
     pub const fn entries(&self) -> &[Ppn] {
@@ -167,7 +163,7 @@ mod tests {
         assert_eq!(map.next_mapped(4 * CHUNK + 4, 5 * CHUNK + 6), None);
         assert_eq!(map.unset(Lpn(4 * CHUNK + 3)), Ppn(1));
         assert_eq!(map.unset(Lpn(4 * CHUNK + 3)), Ppn::NONE);
-        assert_eq!(map.live(), 1);
+        assert_eq!(map.live, 1);
     }
 
     #[test]

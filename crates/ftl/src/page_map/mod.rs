@@ -457,7 +457,7 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
     }
 
     fn stats(&self) -> FtlStats {
-        FtlStats { map_update_bytes: self.stats.map_updates * 8, live_pages: self.map.live(), ..self.stats }
+        FtlStats { map_update_bytes: self.stats.map_updates * 8, live_pages: self.map.live, ..self.stats }
     }
 
     fn reset_stats(&mut self) {

@@ -9,7 +9,7 @@ const NONE: u32 = u32::MAX;
 /// Owners and pieces of a domain with streams.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    blocks_per_piece: u32,
+    pub blocks_per_piece: u32,
     /// The log that opened each block; meaningful for blocks that are not free.
     logs: Vec<u16>,
     /// The piece of each block that counts for one, `NONE` for the others.
@@ -111,10 +111,6 @@ impl Pieces {
     /// Blocks of the log's piece that were not opened yet.
     pub fn left(&self, log: usize) -> u32 {
         self.heads[log].left
-    }
-
-    pub fn blocks_per_piece(&self) -> u32 {
-        self.blocks_per_piece
     }
 
     /// Pieces that hold data of the stream, its present ones included.

@@ -40,7 +40,7 @@ impl<D: FlashDevice> Logs for PageMap<D> {
         let mut status = LogStatus { host_bytes, ..LogStatus::default() };
         for domain in &self.domains {
             let Some(pieces) = &domain.pieces else { continue };
-            status.piece_bytes += u64::from(pieces.blocks_per_piece()) * block_bytes;
+            status.piece_bytes += u64::from(pieces.blocks_per_piece) * block_bytes;
             status.room_bytes += u64::from(pieces.left(log)) * block_bytes
                 + domain.open_pages(log) * u64::from(self.page_bytes);
             status.pieces = status.pieces.max(u64::from(pieces.count(log)));

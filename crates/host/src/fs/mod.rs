@@ -102,7 +102,7 @@ impl FileSystem {
             let mut ring = Vec::new();
             let mut left = (bytes / BLOCK).max(8);
             while left > 0 {
-                let full = FsError::Full { needed: left, free: space.free() };
+                let full = FsError::Full { needed: left, free: space.free };
                 let (start, len) = space.allocate(None, left).ok_or(full)?;
                 ring.push((start, len));
                 left -= len;
@@ -331,7 +331,7 @@ impl FileSystem {
                 block += piece.len;
                 continue;
             }
-            let full = FsError::Full { needed: piece.len, free: self.space.free() };
+            let full = FsError::Full { needed: piece.len, free: self.space.free };
             let (start, len) = self.space.allocate(file.extents.goal(block), piece.len).ok_or(full)?;
             file.extents.insert(block, start, len);
             self.change(Change::Blocks { start, len });

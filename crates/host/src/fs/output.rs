@@ -32,7 +32,7 @@ impl FileSystem {
             let home = if let Some(&home) = journal.homes.get(key) {
                 home
             } else {
-                let full = FsError::Full { needed: 1, free: self.space.free() };
+                let full = FsError::Full { needed: 1, free: self.space.free };
                 let (home, _) = self.space.allocate(None, 1).ok_or(full)?;
                 journal.homes.insert(*key, home);
                 home

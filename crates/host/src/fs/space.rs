@@ -18,7 +18,7 @@ pub(crate) struct Space {
     by_length: BTreeSet<(u64, u64)>,
     fit: Fit,
     rotor: u64,
-    free: u64,
+    pub(crate) free: u64,
 }
 
 /// Runs that are looked at before the longest one is taken instead: keeps a badly fragmented volume from
@@ -33,10 +33,6 @@ impl Space {
             space.put(0, blocks);
         }
         space
-    }
-
-    pub(crate) fn free(&self) -> u64 {
-        self.free
     }
 
     fn put(&mut self, start: u64, len: u64) {
@@ -124,7 +120,7 @@ mod tests {
         assert_eq!(space.allocate(None, 2), Some((10, 2)));
         // Nothing is long enough: the longest.
         assert_eq!(space.allocate(None, 50), Some((40, 5)));
-        assert_eq!((space.allocate(None, 2), space.free()), (Some((24, 1)), 0));
+        assert_eq!((space.allocate(None, 2), space.free), (Some((24, 1)), 0));
     }
 
     #[test]
@@ -167,7 +163,7 @@ mod tests {
                     space.release(start, len);
                     used[start as usize..(start + len) as usize].fill(false);
                 }
-                assert_eq!(space.free(), used.iter().filter(|used| !**used).count() as u64);
+                assert_eq!(space.free, used.iter().filter(|used| !**used).count() as u64);
             }
         }
     }

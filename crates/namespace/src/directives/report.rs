@@ -65,8 +65,8 @@ impl Directives {
             report.left_bytes += fdp.left_bytes;
             report.unplaced_bytes += fdp.unplaced_bytes;
             total.invalid_pids += fdp.invalid_pids;
-            total.host_events += fdp.host_events.total();
-            total.controller_events += fdp.controller_events.total();
+            total.host_events += fdp.host_events.total;
+            total.controller_events += fdp.controller_events.total;
             let set = self.sets.iter().position(|of| usize::from(*of) == group).unwrap_or(0) as u16;
             for (unit, namespace, written) in fdp.written() {
                 let each = (0..active.groups).map(|group| logs.log_status(set, active.log(group, unit)));

@@ -96,11 +96,11 @@ impl<'a> Pacer<'a> {
         let now = Instant::now();
         if let Some((room, len)) = replies.take_long() {
             // A long reply is a batch of its own.
-            let due = replies.due().first().and_then(|(_, due)| *due).unwrap_or(now);
+            let due = replies.due.first().and_then(|(_, due)| *due).unwrap_or(now);
             self.add(due, now, Bytes::Long(room, len))?;
         } else {
             let mut start = 0;
-            for (end, due) in replies.due() {
+            for (end, due) in &replies.due {
                 let bytes = self.copy(&replies.bytes()[start..*end])?;
                 start = *end;
                 self.add(due.unwrap_or(now), now, bytes)?;

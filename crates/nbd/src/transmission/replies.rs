@@ -35,7 +35,8 @@ pub struct Replies {
     /// In its place, for a batch that does not fit there.
     long: Option<Room>,
     len: usize,
-    pub(super) due: Vec<(usize, Option<Instant>)>,
+    /// Where each reply ends, and on a paced clock when it is due; `None` means now.
+    pub due: Vec<(usize, Option<Instant>)>,
 }
 
 impl Replies {
@@ -47,11 +48,6 @@ impl Replies {
     /// What is to be sent.
     pub fn bytes(&self) -> &[u8] {
         &self.long.as_deref().unwrap_or(&self.own)[..self.len]
-    }
-
-    /// Where each reply ends, and on a paced clock when it is due; `None` means now.
-    pub fn due(&self) -> &[(usize, Option<Instant>)] {
-        &self.due
     }
 
     /// Room for so many bytes of replies, whatever it held before; waits for it. An error leaves no replies.

@@ -40,7 +40,8 @@ impl Limit {
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     limits: [Limit; 3],
-    has_limits: bool,
+    /// Whether directions are chosen by what is due.
+    pub has_limits: bool,
     process: RateProcess,
     think_ns: u64,
     think_blocks: u64,
@@ -78,12 +79,6 @@ impl Pace {
             (limit.origin, limit.next) = (now, now);
         }
         self.thought_at = now;
-    }
-
-    /// Whether directions are chosen by what is due.
-    #[inline]
-    pub const fn has_limits(&self) -> bool {
-        self.has_limits
     }
 
     /// Which direction may go first and when, `wanted` having been chosen by the mix: a direction that is

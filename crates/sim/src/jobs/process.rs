@@ -211,7 +211,7 @@ impl Process {
             Some(direction) => direction,
             None => self.generator.direction(),
         };
-        if self.pace.has_limits() {
+        if self.pace.has_limits {
             let other = match direction {
                 Direction::Read if self.limits.mixes => Some(Direction::Write),
                 Direction::Write if self.limits.mixes => Some(Direction::Read),

@@ -16,7 +16,8 @@ type Page = Option<Arc<[u8; PAGE]>>;
 /// The content of a store.
 #[derive(Clone)]
 pub struct Medium {
-    bytes: u64,
+    /// Capacity in bytes.
+    pub bytes: u64,
     now: Vec<Page>,
     durable: Vec<Page>,
     /// Pages that were written since they were synced last.
@@ -31,11 +32,6 @@ impl Medium {
         let pages = vec![None; (bytes as usize).div_ceil(PAGE)];
         let (unsynced, forgotten) = (BTreeSet::new(), BTreeSet::new());
         Self { bytes, now: pages.clone(), durable: pages, unsynced, forgotten }
-    }
-
-    /// Capacity in bytes.
-    pub const fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Everything takes space from now on, as after `fallocate`.

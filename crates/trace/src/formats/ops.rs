@@ -243,7 +243,7 @@ impl Iterator for Ops {
     type Item = Result<IoRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.gate.is_finished() {
+        if self.gate.finished {
             return None;
         }
         loop {

@@ -305,8 +305,8 @@ impl<E: Eviction> Directory<E> {
         assert_eq!(self.index.count(), used as usize, "blocks in the index");
         let (free, gone) = (self.slots.free_count(), waiting + self.withdrawn);
         assert_eq!(used + free + gone, self.slots.count(), "{used} used, {free} free");
-        assert_eq!((used, dirty), (self.slots.used() - gone, self.slots.dirty()));
-        assert_eq!(dirty_subs, self.slots.dirty_subs(), "dirty sub-blocks");
+        assert_eq!((used, dirty), (self.slots.used - gone, self.slots.dirty));
+        assert_eq!(dirty_subs, self.slots.dirty_subs, "dirty sub-blocks");
         let held: u32 = self.shares.iter().map(|share| share.held).sum();
         assert_eq!(held, used, "blocks of all volumes");
     }

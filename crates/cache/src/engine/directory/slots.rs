@@ -95,9 +95,10 @@ pub struct Slots {
     spaces: Spaces,
     free: Vec<u32>,
     ways: u32,
-    used: u32,
-    dirty: u32,
-    dirty_subs: u64,
+    pub used: u32,
+    pub dirty: u32,
+    /// Dirty sub-blocks of all slots.
+    pub dirty_subs: u64,
 }
 
 impl Slots {
@@ -124,19 +125,6 @@ impl Slots {
     #[inline]
     pub const fn count(&self) -> u32 {
         self.count
-    }
-
-    pub const fn used(&self) -> u32 {
-        self.used
-    }
-
-    pub const fn dirty(&self) -> u32 {
-        self.dirty
-    }
-
-    /// Dirty sub-blocks of all slots.
-    pub const fn dirty_subs(&self) -> u64 {
-        self.dirty_subs
     }
 
     pub const fn set_of(&self, slot: u32) -> u32 {

@@ -51,7 +51,7 @@ fn a_slot_of_which_nothing_came_is_free_again() {
     let mut directory = directory::<Lru>(1, 2);
     let slot = put(&mut directory, block(1), 0, 0);
     directory.unsettle(slot);
-    assert_eq!((directory.find(block(1)), directory.slots.used()), (None, 0));
+    assert_eq!((directory.find(block(1)), directory.slots.used), (None, 0));
     directory.check(0);
 }
 

@@ -98,7 +98,7 @@ impl Writeback {
         let slots = &directory.slots;
         let mut found: Vec<u32> = Vec::new();
         for _ in 0..slots.count() {
-            if found.len() as u32 >= max.min(slots.dirty()) {
+            if found.len() as u32 >= max.min(slots.dirty) {
                 break;
             }
             if slots.dirty_bits(self.hand) != 0 {

@@ -44,7 +44,7 @@ fn writeback(directory: &Directory<Lru>, ages: bool) -> Writeback {
 }
 
 fn view(writeback: &mut Writeback, directory: &Directory<Lru>, at: u64) -> View {
-    writeback.view(directory, directory.slots.used(), Needs::NoAges, SimTime(at)).expect("somebody cleans")
+    writeback.view(directory, directory.slots.used, Needs::NoAges, SimTime(at)).expect("somebody cleans")
 }
 
 #[test]

@@ -53,9 +53,9 @@ fn nothing(_: &mut Stores) {}
 /// The second disk has become larger.
 fn grow(stores: &mut Stores) {
     let old = &stores.disks[1];
-    let mut bytes = vec![0; old.medium.bytes() as usize];
+    let mut bytes = vec![0; old.medium.bytes as usize];
     old.medium.peek(0, &mut bytes);
-    let mut new = Content::new(old.medium.bytes() + 16 * UNIT as u64);
+    let mut new = Content::new(old.medium.bytes + 16 * UNIT as u64);
     new.medium.poke(0, &bytes);
     new.medium.settle();
     new.mark = old.mark.clone();
@@ -71,7 +71,7 @@ fn use_alone(stores: &mut Stores) {
 
 fn wipe(stores: &mut Stores) {
     clean_up(stores);
-    stores.fast = Content::new(stores.fast.medium.bytes());
+    stores.fast = Content::new(stores.fast.medium.bytes);
     for disk in &mut stores.disks {
         disk.mark = crate::campaign::place::Beneath::default();
     }
@@ -109,7 +109,7 @@ fn salvage(open: &mut Open) -> Result<(), ManageError> {
 
 fn create_with(open: &mut Open, replace: bool) -> Result<(), ManageError> {
     let design = &open.kept.design;
-    let bytes = open.fast.content().medium.bytes() - nandscape_cache::metadata::WATCH_BYTES;
+    let bytes = open.fast.content().medium.bytes - nandscape_cache::metadata::WATCH_BYTES;
     let setup = design.metadata_setup(bytes, UNIT as u32, [8; 16], Vec::new())?;
     manage::create(&mut open.fast, design.metadata, &setup, replace).map(drop)
 }
@@ -188,7 +188,7 @@ fn check(stores: &Stores) -> Result<Vec<u16>, String> {
         held.iter().flat_map(|held| &held.superblock.volumes).map(|volume| volume.id).collect();
     for (volume, meant) in stores.meant.iter().enumerate() {
         let first = DISK_AT.get(volume).copied().unwrap_or(0);
-        let mut bytes = vec![0; stores.disks[volume].medium.bytes() as usize];
+        let mut bytes = vec![0; stores.disks[volume].medium.bytes as usize];
         stores.disks[volume].medium.peek(0, &mut bytes);
         for held in held.iter().filter(|_| ids.contains(&(volume as u16))) {
             let shape = held.superblock.shape;

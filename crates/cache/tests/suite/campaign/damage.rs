@@ -201,7 +201,7 @@ pub struct Tally {
 /// Every checksum on the cache device is right again.
 fn reseal(world: &mut World, unit: usize) {
     let medium = &mut world.fast.medium;
-    let mut bytes = vec![0; medium.bytes() as usize];
+    let mut bytes = vec![0; medium.bytes as usize];
     medium.peek(0, &mut bytes);
     reseal_cache(&mut bytes, unit);
     medium.poke(0, &bytes);

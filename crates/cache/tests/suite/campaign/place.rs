@@ -114,7 +114,7 @@ fn error(refusal: Refusal, extent: Extent) -> StoreError {
 
 impl Store for Place {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.content().medium.bytes(), block_bytes: SECTOR, stores_bytes: true }
+        StoreShape { capacity_bytes: self.content().medium.bytes, block_bytes: SECTOR, stores_bytes: true }
     }
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
@@ -167,7 +167,7 @@ impl Clocked for Place {
 
 impl Area for Place {
     fn capacity_bytes(&self) -> u64 {
-        self.content().medium.bytes()
+        self.content().medium.bytes
     }
 
     fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {

@@ -308,7 +308,7 @@ impl Served {
         }
         if !self.kept.is_kept() {
             // It was in memory.
-            let bytes = self.fast.content().medium.bytes();
+            let bytes = self.fast.content().medium.bytes;
             *self.fast.content() = Content::new(bytes);
         }
     }

@@ -41,9 +41,9 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let is_read_only = args.read_only || session.is_read_only();
     let options = MountOptions { is_read_only, threads: usize::from(args.threads), memory_bytes };
     let tell = Box::new(move |message: &str| console.note_of("fuse: request failed", &message));
-    let stop = Arc::clone(session.stop());
+    let stop = Arc::clone(&session.stop);
     let ended = move || stop.request("the mount has ended");
-    let mount = Mount::start(session.engine(), &dir, options, tell, ended).map_err(Failure::run)?;
+    let mount = Mount::start(&session.engine, &dir, options, tell, ended).map_err(Failure::run)?;
     let mut server = Server { mount, loops: Vec::new(), console };
     let served = server.serve(args, sector, &session);
     // Whatever went wrong above, what was written is kept.
@@ -89,7 +89,7 @@ impl Server {
         });
         if as_json {
             let served: Vec<serde_json::Value> = places
-                .zip(session.engine().namespaces())
+                .zip(session.engine.namespaces())
                 .map(|((file, device), info)| {
                     serde_json::json!({
                         "namespace": info.name,

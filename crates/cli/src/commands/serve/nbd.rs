@@ -45,7 +45,7 @@ fn run(args: &ServeNbdArgs, console: Console) -> Result<()> {
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let is_read_only = args.read_only.as_ref().is_some_and(Vec::is_empty);
     let session = Session::start(&args.stack, is_read_only, console)?;
-    let mut exports = exports(args, session.engine().namespaces())?;
+    let mut exports = exports(args, session.engine.namespaces())?;
     for volume in session.cache().into_iter().flat_map(|cache| &cache.volumes) {
         for export in exports.iter_mut().filter(|export| export.name == volume.name) {
             export.description = format!("cached volume over {}", volume.disk.display());
@@ -62,7 +62,7 @@ fn run(args: &ServeNbdArgs, console: Console) -> Result<()> {
         ..ServerOptions::default()
     };
     let mut server =
-        Server::new(session.engine().clone(), exports, options, move |event| report(&event, console))
+        Server::new(Arc::clone(&session.engine), exports, options, move |event| report(&event, console))
             .map_err(Failure::run)?;
     if let Some(address) = address {
         server.listen_tcp(address, tls.clone(), args.insecure_listen).map_err(|error| match error {
@@ -78,7 +78,7 @@ fn run(args: &ServeNbdArgs, console: Console) -> Result<()> {
     }
     let places: Vec<String> = server.uris().iter().map(|uri| format!("listening on {uri}")).collect();
     let stopper = server.stopper();
-    let stop = Arc::clone(session.stop());
+    let stop = Arc::clone(&session.stop);
     let serving = std::thread::Builder::new().name("nbd-accept".to_owned()).spawn(move || {
         let outcome = server.run();
         // Whatever ended it, the process is to end too.

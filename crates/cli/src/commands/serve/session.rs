@@ -22,8 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub struct Session {
-    engine: Arc<Engine>,
-    stop: Arc<Stop>,
+    pub engine: Arc<Engine>,
+    /// How to end the server from elsewhere, such as a mount that was taken away.
+    pub stop: Arc<Stop>,
     console: Console,
     /// Whoever looks at the engine from aside; gone before it is shut down.
     aside: Aside,
@@ -132,15 +133,6 @@ impl Session {
     /// Whether nothing can be written, since the cache cannot be changed.
     pub fn is_read_only(&self) -> bool {
         self.cache().is_some_and(|cache| cache.read_only.is_some())
-    }
-
-    pub const fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
-    /// How to end the server from elsewhere, such as a mount that was taken away.
-    pub const fn stop(&self) -> &Arc<Stop> {
-        &self.stop
     }
 
     /// Says on stdout where clients find what is served, one place a line.

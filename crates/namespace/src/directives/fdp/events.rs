@@ -1,6 +1,7 @@
 //! FDP events: what is logged about reclaim unit handles, and which of it is enabled.
 
 use nandscape_core::SimTime;
+use std::collections::VecDeque;
 
 /// Events that a log keeps of each kind; more push the oldest out.
 pub const KEPT: usize = 63;
@@ -87,6 +88,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event that concerns nothing in particular.
+    pub const fn new(event: EventType, at: SimTime) -> Self {
+        Self { event, at, pid: None, nsid: None, place: None, moved_blocks: 0 }
+    }
+
     /// The event as it stands in the log page.
     pub fn encode(&self) -> [u8; EVENT_BYTES] {
         let mut out = [0; EVENT_BYTES];
@@ -108,50 +114,32 @@ impl Event {
 }
 
 /// The events of one kind, oldest first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EventLog {
-    ring: Vec<Event>,
-    oldest: usize,
-    total: u64,
-}
-
-impl Default for EventLog {
-    fn default() -> Self {
-        Self { ring: Vec::with_capacity(KEPT), oldest: 0, total: 0 }
-    }
+    kept: VecDeque<Event>,
+    /// Events since the last clear, those pushed out included.
+    pub total: u64,
 }
 
 impl EventLog {
     /// Adds an event.
     pub fn push(&mut self, event: Event) {
         self.total += 1;
-        if self.ring.len() < KEPT {
-            self.ring.push(event);
-        } else {
-            self.ring[self.oldest] = event;
-            self.oldest = (self.oldest + 1) % KEPT;
+        if self.kept.len() == KEPT {
+            self.kept.pop_front();
         }
-    }
-
-    /// Forgets all of them.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Events since the last clear, those pushed out included.
-    pub fn total(&self) -> u64 {
-        self.total
+        self.kept.push_back(event);
     }
 
     /// What is kept, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Event> {
-        self.ring[self.oldest..].iter().chain(&self.ring[..self.oldest])
+        self.kept.iter()
     }
 
     /// The log page: their number, then the events, oldest first.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; EVENT_BYTES];
-        out[..4].copy_from_slice(&(self.ring.len() as u32).to_le_bytes());
+        out[..4].copy_from_slice(&(self.kept.len() as u32).to_le_bytes());
         for event in self.iter() {
             out.extend_from_slice(&event.encode());
         }

@@ -171,8 +171,7 @@ impl Fdp {
             self.active = Some(index);
         }
         self.wants_moves = false;
-        self.host_events.clear();
-        self.controller_events.clear();
+        (self.host_events, self.controller_events) = (EventLog::default(), EventLog::default());
         self.reset_counts(media);
         Ok(())
     }
@@ -242,14 +241,8 @@ impl Fdp {
     fn invalid_pid(&mut self, namespace: u32, unit: u16, pid: u16, at: SimTime) {
         self.invalid_pids += 1;
         if self.handles[usize::from(unit)].filter.has(EventType::InvalidPid) {
-            self.host_events.push(Event {
-                event: EventType::InvalidPid,
-                at,
-                pid: Some(pid),
-                nsid: Some(namespace + 1),
-                place: None,
-                moved_blocks: 0,
-            });
+            let event = Event::new(EventType::InvalidPid, at);
+            self.host_events.push(Event { pid: Some(pid), nsid: Some(namespace + 1), ..event });
         }
     }
 
@@ -276,27 +269,15 @@ impl Fdp {
         self.left_bytes += left;
         let (group, unit) = place;
         if self.handles[usize::from(unit)].filter.has(EventType::NotFullyWritten) {
-            self.host_events.push(Event {
-                event: EventType::NotFullyWritten,
-                at,
-                pid: Some(pid),
-                nsid: Some(namespace + 1),
-                place: Some((group, unit as u8)),
-                moved_blocks: 0,
-            });
+            let (pid, nsid, place) = (Some(pid), Some(namespace + 1), Some((group, unit as u8)));
+            self.host_events.push(Event { pid, nsid, place, ..Event::new(EventType::NotFullyWritten, at) });
         }
     }
 
     /// Garbage collection moved so many logical blocks.
     pub(super) fn media_moved(&mut self, blocks: u64, at: SimTime) {
-        self.controller_events.push(Event {
-            event: EventType::MediaReallocated,
-            at,
-            pid: None,
-            nsid: None,
-            place: None,
-            moved_blocks: blocks.min(u64::from(u16::MAX)) as u16,
-        });
+        let moved_blocks = blocks.min(u64::from(u16::MAX)) as u16;
+        self.controller_events.push(Event { moved_blocks, ..Event::new(EventType::MediaReallocated, at) });
     }
 
     /// Reclaim unit handle status of a namespace, by placement handle and group. `status` is that of a log.

@@ -738,7 +738,7 @@ fn the_event_log_keeps_the_newest() {
     }
     let kept: Vec<u32> = log.iter().map(|event| event.nsid.unwrap()).collect();
     assert_eq!(kept, (10..KEPT as u32 + 10).collect::<Vec<_>>());
-    assert_eq!((log.encode().len(), log.total()), (64 * (KEPT + 1), KEPT as u64 + 10));
+    assert_eq!((log.encode().len(), log.total), (64 * (KEPT + 1), KEPT as u64 + 10));
 }
 
 #[test]
