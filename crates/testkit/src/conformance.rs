@@ -14,7 +14,6 @@ use nandscape_core::{
     BlockId, Capabilities, Cause, Completion, Extent, Ftl, FtlError, Geometry, Hint, Lpn, SimTime, Token,
 };
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, Timing};
-use std::fmt;
 
 /// The device under the layers: state in memory with bytes, any scheduler.
 pub type Device<S> = Timed<Nand, S>;
@@ -351,11 +350,5 @@ impl Run {
         }
         let after = self.ftl.device().tally().totals;
         if before == after { Ok(()) } else { Err(format!("refused requests did {before:?} to {after:?}")) }
-    }
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
     }
 }

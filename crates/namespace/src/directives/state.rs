@@ -116,11 +116,8 @@ impl Directives {
         self.hosts[host] = Some(id);
         let controller = Some(Controller { host: host as u16, is_enabled: true });
         let at = self.controllers.iter().position(Option::is_none).unwrap_or(self.controllers.len());
-        if at == self.controllers.len() {
-            self.controllers.push(controller);
-        } else {
-            self.controllers[at] = controller;
-        }
+        self.controllers.resize_with(self.controllers.len().max(at + 1), || None);
+        self.controllers[at] = controller;
         Some(ControllerId(at as u16))
     }
 
@@ -178,11 +175,8 @@ impl Directives {
             return Err(NvmeStatus::NamespaceIdUnavailable);
         }
         let namespace = Some(ActiveNamespace { group, set, is_write_protected: false, handles });
-        if at == self.namespaces.len() {
-            self.namespaces.push(namespace);
-        } else {
-            self.namespaces[at] = namespace;
-        }
+        self.namespaces.resize_with(self.namespaces.len().max(at + 1), || None);
+        self.namespaces[at] = namespace;
         if let Some(streams) = &mut self.streams {
             streams.add_namespace(at as u32);
         }
