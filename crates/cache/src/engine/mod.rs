@@ -121,8 +121,8 @@ pub struct Cache<E> {
 }
 
 impl<E: Eviction> Cache<E> {
-    /// A cache without volumes and without blocks. Every set has a policy of its own: `make` is given the slots
-    /// of a set and a seed drawn from `setup`'s.
+    /// A cache without volumes and without blocks. Every set has a policy of its own: `make` is given the
+    /// slots of a set and a seed drawn from `setup`'s.
     pub fn new(
         fast: BoxedStore,
         metadata: Box<dyn Metadata + Send>,

@@ -217,7 +217,7 @@ impl Space {
             let (index, slot) = self.width.split(*place);
             self.block_at(group, slot).is_some_and(|block| base.device.write_pointer(block) <= index)
         };
-        let next = (next..self.size).find(is_unwritten).unwrap_or_else(|| self.size);
+        let next = (next..self.size).find(is_unwritten).unwrap_or(self.size);
         let room = self.group(group).room;
         assert!(next < self.size || room == 0, "group {group} has room for {room} pages, and no place");
         self.group_mut(group).next = next;
