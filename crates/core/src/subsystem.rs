@@ -40,7 +40,7 @@ pub trait Subsystem: Clocked {
     fn prepare(&self, namespace: u32, op: Op, extent: Extent);
 
     /// Executes a command on a namespace, offsets counted from its first byte. A command set that the
-    /// namespace does not have is refused as [`NamespaceError::NotSupported`].
+    /// namespace does not have is refused as [`crate::NamespaceError::NotSupported`].
     fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted;
 
     /// See [`crate::FlashState::join`].
