@@ -5,6 +5,7 @@ use crate::command::Command;
 use crate::device::{FlashError, InjectedFault, JournalRefusal};
 use crate::error::{NamespaceError, StoreError};
 use crate::ftl::FtlError;
+use crate::zone::ZoneError;
 
 /// What an error means to a client. Each server has one table from these to its protocol's numbers, and
 /// looks at no error itself.
@@ -47,7 +48,10 @@ impl ErrorClass {
             NamespaceError::Ftl(FtlError::ReadOnly { .. }) => Self::ReadOnly,
             NamespaceError::Ftl(FtlError::Flash(error)) => Self::of_flash(error),
             NamespaceError::Store { source, .. } => Self::of_store(source),
-            NamespaceError::Lost { .. } => Self::Medium,
+            NamespaceError::Lost { .. } | NamespaceError::Zone(ZoneError::ReadOnly | ZoneError::Offline) => {
+                Self::Medium
+            }
+            NamespaceError::Zone(_) => Self::Invalid,
             NamespaceError::NotSupported { .. } => Self::Unsupported,
         }
     }
@@ -117,6 +121,10 @@ mod tests {
             (NamespaceError::NotSupported { command: "trim" }, ErrorClass::Unsupported),
             (NamespaceError::Lost { extent, lost: extent }, ErrorClass::Medium),
         ];
+        table.extend(ZoneError::ALL.map(|error| {
+            let is_failed = matches!(error, ZoneError::ReadOnly | ZoneError::Offline);
+            (error.into(), if is_failed { ErrorClass::Medium } else { ErrorClass::Invalid })
+        }));
         let flashes = [
             FlashError::Uncorrectable { page },
             FlashError::Damaged { page },

@@ -2,8 +2,9 @@
 
 use crate::addr::Extent;
 use crate::clock::Token;
-use crate::error::NamespaceResult;
+use crate::error::{NamespaceError, NamespaceResult};
 use crate::ftl::Hint;
+use crate::zone::{ZoneCommand, ZoneReport};
 use serde::{Deserialize, Serialize};
 
 /// What a host asks of a namespace, without payload: a command of one of the command sets.
@@ -12,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Command {
     /// Bytes at an address of the host's.
     Block(BlockCommand),
+    /// What only zones are asked for.
+    Zone(ZoneCommand),
 }
 
 impl Command {
@@ -22,6 +25,7 @@ impl Command {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Block(command) => command.op.name(),
+            Self::Zone(command) => command.name(),
         }
     }
 
@@ -30,6 +34,7 @@ impl Command {
     pub const fn into_block(self) -> NamespaceResult<BlockCommand> {
         match self {
             Self::Block(command) => Ok(command),
+            Self::Zone(command) => Err(NamespaceError::NotSupported { command: command.name() }),
         }
     }
 
@@ -42,6 +47,7 @@ impl Command {
     pub const fn writes_nothing(&self) -> bool {
         match self {
             Self::Block(command) => matches!(command.op, Op::Read | Op::Flush),
+            Self::Zone(command) => matches!(command, ZoneCommand::Report { .. }),
         }
     }
 }
@@ -69,6 +75,10 @@ pub enum Reply {
     /// Nothing: every block command.
     #[default]
     Nothing,
+    /// An append: the first byte that was written.
+    Appended(u64),
+    /// A report of zones.
+    Zones(ZoneReport),
 }
 
 impl From<Token> for Answer {

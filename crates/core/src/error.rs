@@ -2,6 +2,7 @@
 
 use crate::addr::Extent;
 use crate::ftl::FtlError;
+use crate::zone::ZoneError;
 
 /// Why a namespace refuses a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,8 @@ pub enum NamespaceError {
     Refused { extent: Extent, expected: String },
     #[error("{command} is not supported by this namespace")]
     NotSupported { command: &'static str },
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
 }
 
 /// What a namespace gives, or why it refused or failed.

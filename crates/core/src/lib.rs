@@ -21,6 +21,7 @@
 //! * [`recovery`]: what a start from flash found and did.
 //! * [`registry`]: entries and their parameters; [`params`]: typed keys and checked parameter sets;
 //!   [`units`]: sizes, times and counts as typed by people.
+//! * [`zone`]: the zoned command set.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 
@@ -53,6 +54,7 @@ pub mod store;
 pub mod subsystem;
 pub mod time;
 pub mod units;
+pub mod zone;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use cached::{BypassCount, CacheControl, CacheCounts, CacheReport, NotModelled};

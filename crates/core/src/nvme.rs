@@ -5,6 +5,7 @@ use crate::class::ErrorClass;
 use crate::command::Command;
 use crate::error::{NamespaceError, NamespaceResult};
 use crate::time::SimTime;
+use crate::zone::ZoneError;
 
 /// The queue of a command: each kind numbers its opcodes by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +107,9 @@ pub enum NvmeStatus {
     /// Data cannot be read.
     #[error("Unrecovered Read Error")]
     UnrecoveredReadError,
+    /// What zones refuse, with a status of its own for each reason.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
 }
 
 /// What an NVMe command gives, or the status that it fails with.
@@ -114,6 +118,9 @@ pub type NvmeResult<T> = Result<T, NvmeStatus>;
 impl NvmeStatus {
     /// The status of a host's command that failed.
     pub const fn of(command: &Command, error: &NamespaceError) -> Self {
+        if let NamespaceError::Zone(error) = error {
+            return Self::Zone(*error);
+        }
         match ErrorClass::of(command, error) {
             ErrorClass::Medium if command.is_read() => Self::UnrecoveredReadError,
             ErrorClass::Medium => Self::WriteFault,
@@ -143,6 +150,7 @@ impl NvmeStatus {
             Self::StreamResources => (1, 0x7f),
             Self::WriteFault => (2, 0x80),
             Self::UnrecoveredReadError => (2, 0x81),
+            Self::Zone(error) => ((error.status() >> 8) as u8, error.status() as u8),
         }
     }
 }
@@ -179,6 +187,9 @@ mod tests {
             (Op::Read, &read_only, (2, 0x81)),
             (Op::Read, &outside, (0, 0x02)),
             (Op::Trim, &unsupported, (0, 0x01)),
+            (Op::Write, &ZoneError::InvalidWrite.into(), (1, 0xbc)),
+            (Op::Read, &ZoneError::Offline.into(), (1, 0xbb)),
+            (Op::Read, &ZoneError::OutOfRange.into(), (0, 0x80)),
         ] {
             let command = BlockCommand::new(op, extent, Hint::default()).into();
             assert_eq!(NvmeStatus::of(&command, error).code(), code, "{op:?}: {error}");

@@ -1,11 +1,12 @@
 //! What a host sees over translation layers: block commands on namespaces over NVM sets ([`NvmSubsystem`],
-//! [`sets`]), and directives ([`directives`]). [`NamespaceStore`] is a namespace as one side of a cache.
+//! [`sets`]), directives ([`directives`]) and zones ([`zones`]). [`NamespaceStore`] is a namespace as one side of a cache.
 
 mod admin;
 pub mod directives;
 pub mod sets;
 mod store;
 mod subsystem;
+pub mod zones;
 
 pub use admin::{GET_FEATURES, GET_LOG_PAGE, IDENTIFY, SET_FEATURES};
 pub use store::NamespaceStore;

@@ -6,3 +6,4 @@ mod predictable;
 mod sets;
 mod store;
 mod subsystem;
+mod zones;
