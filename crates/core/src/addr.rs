@@ -103,12 +103,13 @@ impl Extent {
     }
 
     /// How many device pages this run touches; a partly covered page counts as 1, an empty run as 0.
+    #[inline]
     pub fn page_count(self, page_bytes: u32) -> u64 {
         if self.len == 0 {
             return 0;
         }
         let page = u64::from(page_bytes);
-        (self.end() - 1) / page - self.offset / page + 1
+        page_at(self.end() - 1, page) - page_at(self.offset, page) + 1
     }
 
     /// The pages this run covers from their first to their last byte: `(first, count)`.
@@ -146,6 +147,12 @@ impl PageSpan {
     }
 }
 
+/// The page of a byte. Nearly all pages are powers of two, and a division takes longer than to find out.
+#[inline]
+const fn page_at(byte: u64, page_bytes: u64) -> u64 {
+    if page_bytes.is_power_of_two() { byte >> page_bytes.trailing_zeros() } else { byte / page_bytes }
+}
+
 /// Iterator over the pages of an [`Extent`]. The extent must lie below `Lpn::MAX` pages, which the range
 /// check against the logical capacity has established.
 #[derive(Clone, Debug)]
@@ -164,7 +171,7 @@ impl Iterator for PageSpans {
         if self.at >= self.end {
             return None;
         }
-        let lpn = self.at / self.page_bytes;
+        let lpn = page_at(self.at, self.page_bytes);
         let start = self.at - lpn * self.page_bytes;
         let len = (self.page_bytes - start).min(self.end - self.at);
         let span = PageSpan {

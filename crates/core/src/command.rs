@@ -78,7 +78,7 @@ pub enum Reply {
     /// An append: the first byte that was written.
     Appended(u64),
     /// A report of zones.
-    Zones(ZoneReport),
+    Zones(Box<ZoneReport>),
 }
 
 impl From<Token> for Answer {
@@ -176,6 +176,7 @@ pub struct HostCounts {
 
 impl HostCounts {
     /// Counts a command as asked for.
+    #[inline]
     pub fn count(&mut self, command: BlockCommand, page_bytes: u32) {
         let extent = command.extent;
         match command.op {
