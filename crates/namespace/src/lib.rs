@@ -1,5 +1,6 @@
 //! What a host sees over translation layers: block commands on namespaces over NVM sets ([`NvmSubsystem`],
-//! [`sets`]), directives ([`directives`]) and zones ([`zones`]). [`NamespaceStore`] is a namespace as one side of a cache.
+//! [`sets`]), directives ([`directives`]) and zones ([`zones`]). [`NamespaceStore`] is a namespace as one
+//! side of a cache.
 
 mod admin;
 pub mod directives;

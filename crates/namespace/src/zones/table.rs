@@ -1,8 +1,8 @@
 //! The state machine of zones.
 //!
-//! What is refused changes nothing. The limits are never exceeded: the zone that was opened implicitly first is
-//! closed for another one that is to be opened, by a write or by a command. Zones that were opened by a command
-//! are never closed without one.
+//! What is refused changes nothing. The limits are never exceeded: the zone that was opened implicitly first
+//! is closed for another one that is to be opened, by a write or by a command. Zones that were opened by a
+//! command are never closed without one.
 
 use super::layout::{RandomAreas, ZoneLayout};
 use nandscape_core::zone::{

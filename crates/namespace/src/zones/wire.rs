@@ -141,8 +141,8 @@ pub fn identify_namespace(layout: &ZoneLayout, has_variable_capacity: bool) -> B
     out
 }
 
-/// Identify Controller of the zoned command set (CNS 06h): the largest append as a power of two in units of the
-/// smallest memory page; 0 where it is that of any transfer.
+/// Identify Controller of the zoned command set (CNS 06h): the largest append as a power of two in units of
+/// the smallest memory page; 0 where it is that of any transfer.
 pub fn identify_controller(append_limit: u8) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut out = Box::new([0; IDENTIFY_BYTES]);
     out[0] = append_limit;
