@@ -44,7 +44,7 @@ fn open_loop(reads_in_ten: u64, transfer: u32, gap_ns: u64) -> Vec<(TimedOp, Sim
             } else {
                 let page = Ppn(base + next[unit as usize]);
                 next[unit as usize] += 1;
-                TimedOp::Program { page, transfer }
+                TimedOp::Program { page, transfer, held: 0 }
             };
             (op, SimTime(index * gap_ns))
         })
@@ -84,7 +84,8 @@ fn collect<S: Scheduler>(scheduler: &mut S, out: &mut Vec<Completion>) -> u64 {
         for page in 0..128 {
             let read =
                 scheduler.submit(TimedOp::Read { page: Ppn(victim + page), transfer }, at, Token::NONE);
-            let program = scheduler.submit(TimedOp::Program { page: Ppn(target + page), transfer }, at, read);
+            let program =
+                scheduler.submit(TimedOp::Program { page: Ppn(target + page), transfer, held: 0 }, at, read);
             copied = scheduler.join(copied, program);
         }
         scheduler.submit(TimedOp::Erase { page: Ppn(victim) }, at, copied);

@@ -19,9 +19,11 @@ pub enum Cause {
     Meta = 3,
     /// Wear levelling.
     Wear = 4,
+    /// Padding of zones that a host finished.
+    Finish = 5,
 }
 
-words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear");
+words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear", Finish = "finish");
 
 /// Numbers of flash operations: pages programmed, pages read, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,13 @@ impl CauseTable {
     #[inline]
     pub fn row(&mut self, cause: Cause) -> &mut OpCounts {
         &mut self.rows[cause as usize]
+    }
+
+    /// Adds another table to this one.
+    pub fn add(&mut self, other: &Self) {
+        for (row, other) in self.rows.iter_mut().zip(other.rows) {
+            row.add(other);
+        }
     }
 
     /// The sum over all causes.

@@ -27,12 +27,15 @@ pub struct Issue {
     pub after: Token,
     /// What it is counted under.
     pub cause: Cause,
+    /// Bytes of a program that the controller has from earlier commands: they move over the bus besides
+    /// `transfer`, and do not cross the link to the host.
+    pub held: u32,
 }
 
 impl Issue {
     /// An operation with no predecessor.
     pub const fn new(at: SimTime, cause: Cause) -> Self {
-        Self { at, after: Token::NONE, cause }
+        Self { at, after: Token::NONE, cause, held: 0 }
     }
 
     /// The same, but not before `after` completes.
@@ -40,6 +43,15 @@ impl Issue {
     pub const fn after(self, after: Token) -> Self {
         Self { after, ..self }
     }
+}
+
+/// The direction of bytes between host and controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the host: a write that fills no page yet, or a command without data.
+    In,
+    /// To the host: data that the controller has, or that no flash holds.
+    Out,
 }
 
 /// What a layer programs beside the data of each page, to find out after a loss of power whose data it is:
@@ -370,6 +382,17 @@ macro_rules! delegate_state {
             $inner.join(a, b)
         }
     };
+    (@pass $this:ident, $inner:expr) => {
+        fn pass(
+            &mut $this,
+            way: $crate::Way,
+            bytes: u32,
+            at: $crate::SimTime,
+            after: $crate::Token,
+        ) -> $crate::Token {
+            $inner.pass(way, bytes, at, after)
+        }
+    };
     (@counters $this:ident, $inner:expr) => {
         fn counters(&$this) -> &$crate::CauseTable {
             $inner.counters()
@@ -428,6 +451,10 @@ pub trait FlashState: Clocked + BlockState {
 
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;
+
+    /// Bytes of the host that no flash operation moves cross the link, with the latencies of a command;
+    /// nothing but `at` and `after` counts where none is modelled.
+    fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token;
 
     /// Completes when every program answered so far, and every drop of pages noted so far
     /// ([`MapJournal::drop_pages`]), is what `reach` asks for. For programs that is at once unless the device

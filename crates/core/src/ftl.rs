@@ -187,12 +187,24 @@ pub trait Deferral {
     }
 }
 
+/// A layer over a flash device as reports see it, whatever commands it takes.
+pub trait FlashLayer: Mapping + Logs {
+    /// The device below.
+    fn device(&self) -> &dyn FlashState;
+
+    /// Why the layer takes no more writes, once it does not: every later write, trim and write-zeroes is
+    /// refused with [`FtlError::ReadOnly`], reads go on.
+    fn read_only(&self) -> Option<&'static str> {
+        None
+    }
+}
+
 /// A flash translation layer. Holds its device; one thread owns both.
 ///
 /// Requests are in bytes and may be unaligned. Payload is optional: `data` of a write is `extent.len` bytes,
 /// and a read fills `data` where the device stores payload (zeroes where nothing is mapped). The returned
 /// token completes when the host may be answered.
-pub trait Ftl: Mapping + Logs + Deferral {
+pub trait Ftl: FlashLayer + Deferral {
     /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says
     /// otherwise.
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token>;
@@ -222,17 +234,8 @@ pub trait Ftl: Mapping + Logs + Deferral {
         Ok(checkpoint(self.device_mut(), at)?)
     }
 
-    /// Why the layer takes no more writes, once it does not: every later write, trim and write-zeroes is
-    /// refused with [`FtlError::ReadOnly`], reads go on.
-    fn read_only(&self) -> Option<&'static str> {
-        None
-    }
-
     /// The host has nothing to do from `at` until `until`: background work that may start in that span.
     fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()>;
-
-    /// The device below.
-    fn device(&self) -> &dyn FlashState;
 
     /// The device below.
     fn device_mut(&mut self) -> &mut dyn FlashState;

@@ -4,10 +4,11 @@
 use crate::cached::{CacheControl, CacheReport};
 use crate::command::HostCounts;
 use crate::device::FlashState;
-use crate::ftl::Ftl;
+use crate::ftl::{FlashLayer, Ftl};
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
 use crate::placement::PlacementReport;
+use crate::zone::Zone;
 
 /// Counts what hosts ask for.
 pub trait HostReports {
@@ -33,11 +34,77 @@ pub trait CacheReports {
     fn cache(&self) -> CacheReport;
 }
 
+/// Tells of zones.
+pub trait ZoneReports {
+    /// Number of zones of a namespace.
+    fn zone_count(&self, namespace: u32) -> u32;
+
+    /// What a report says of a zone.
+    fn zone(&self, namespace: u32, zone: u32) -> Zone;
+}
+
+/// The layers over a flash device: one for each NVM set, or a single one of another kind.
+#[derive(Clone, Copy, Default)]
+pub enum Layers<'a> {
+    /// There is no flash.
+    #[default]
+    None,
+    /// A translation layer for each set.
+    Sets(&'a [Box<dyn Ftl + Send>]),
+    /// One layer that need not be a translation layer.
+    One(&'a (dyn FlashLayer + Send)),
+}
+
+impl<'a> Layers<'a> {
+    /// How many there are.
+    pub const fn len(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Sets(layers) => layers.len(),
+            Self::One(_) => 1,
+        }
+    }
+
+    /// Whether there is no flash.
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// That of a set. Panics where there is no such set.
+    pub fn get(self, set: usize) -> &'a (dyn FlashLayer + Send) {
+        match self {
+            Self::Sets(layers) => &*layers[set],
+            Self::One(layer) if set == 0 => layer,
+            _ => panic!("set {set} of {}", self.len()),
+        }
+    }
+
+    /// That of the first set.
+    pub fn first(self) -> Option<&'a (dyn FlashLayer + Send)> {
+        self.iter().next()
+    }
+
+    /// That of a set alone; nothing where there is no such set.
+    #[must_use]
+    pub fn only(self, set: usize) -> Self {
+        match self {
+            Self::Sets(layers) => layers.get(set..=set).map_or(Self::None, Self::Sets),
+            Self::One(_) if set == 0 => self,
+            _ => Self::None,
+        }
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = &'a (dyn FlashLayer + Send)> {
+        (0..self.len()).map(move |set| self.get(set))
+    }
+}
+
 /// What a [`crate::Subsystem`] shows of itself. Reports are made when they are asked for.
 #[derive(Clone, Copy, Default)]
 pub struct Inspect<'a> {
-    /// Its translation layers, one for each NVM set; none where there is no flash.
-    pub layers: &'a [Box<dyn Ftl + Send>],
+    /// The layers over its flash.
+    pub layers: Layers<'a>,
     /// Whether hosts can reach other logs of the layers than the first.
     pub has_logs: bool,
     /// What hosts asked for.
@@ -48,6 +115,8 @@ pub struct Inspect<'a> {
     pub kinds: Option<&'a dyn KindReports>,
     /// A cache, where there is one.
     pub cache: Option<&'a dyn CacheReports>,
+    /// Zones, where a namespace has any.
+    pub zones: Option<&'a dyn ZoneReports>,
 }
 
 impl<'a> Inspect<'a> {
@@ -57,9 +126,9 @@ impl<'a> Inspect<'a> {
         self.layers.len() as u16
     }
 
-    /// The translation layer of a set.
-    pub fn layer(&self, set: u16) -> &'a (dyn Ftl + Send) {
-        &*self.layers[usize::from(set)]
+    /// The layer of a set.
+    pub fn layer(&self, set: u16) -> &'a (dyn FlashLayer + Send) {
+        self.layers.get(usize::from(set))
     }
 
     /// The flash of a set, with that set's own geometry, counters and wear.

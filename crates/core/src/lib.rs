@@ -65,15 +65,18 @@ pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
     AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashResult, FlashState,
     InjectedFault, Issue, JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
-    ReadResult,
+    ReadResult, Way,
 };
 pub use divide::Divider;
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
 pub use ftl::{
-    Allocation, Cost, Deferral, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs, Mapping, QuietRoom,
+    Allocation, Cost, Deferral, FlashLayer, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs,
+    Mapping, QuietRoom,
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
-pub use inspect::{CacheReports, Control, HostReports, Inspect, KindReports, PlacementReports};
+pub use inspect::{
+    CacheReports, Control, HostReports, Inspect, KindReports, Layers, PlacementReports, ZoneReports,
+};
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};
 pub use origin::{BlockKind, MetadataClass, Origin};

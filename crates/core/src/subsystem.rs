@@ -7,6 +7,7 @@ use crate::error::NamespaceResult;
 use crate::ftl::Allocation;
 use crate::inspect::{Control, Inspect};
 use crate::time::SimTime;
+use crate::zone::ZoneShape;
 use serde::Serialize;
 
 /// One namespace as a host identifies it.
@@ -22,6 +23,9 @@ pub struct NamespaceInfo {
     pub set: u16,
     /// Index of the endurance group of that set.
     pub endurance_group: u16,
+    /// Its zones, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZoneShape>,
 }
 
 /// The answer to a command, or why it was refused.

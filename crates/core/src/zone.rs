@@ -195,6 +195,23 @@ impl ZoneAttributes {
     }
 }
 
+/// What never changes of the zones of a namespace. Sizes are bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct ZoneShape {
+    /// Number of zones.
+    pub zones: u32,
+    /// From the first byte of a zone to that of the next.
+    pub size: u64,
+    /// Bytes of a zone that can be written, from the first on, unless the medium has lost blocks since.
+    pub capacity: u64,
+    /// Logical block: the unit of write pointers.
+    pub block: u32,
+    /// Most zones that are open or closed; absent: no limit.
+    pub max_active: Option<u32>,
+    /// Most zones that are open; absent: no limit.
+    pub max_open: Option<u32>,
+}
+
 /// The answer to a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneReport {

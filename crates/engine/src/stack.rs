@@ -110,7 +110,7 @@ impl Stack {
         let subsystem = &*self.model.subsystem;
         let host = sums::hosts(subsystem, None);
         let mut flash = OpCounts::default();
-        for layer in subsystem.inspect().layers {
+        for layer in subsystem.inspect().layers.iter() {
             flash.add(layer.device().tally().totals);
         }
         Sample { at, model: self.timeline.now().max(self.timeline.last_done()), host, flash }

@@ -9,7 +9,7 @@ pub mod serial;
 
 pub use options::{GcOrder, HostLink, Options, Suspension, WriteBuffer};
 
-use nandscape_core::{Cause, Clocked, Geometry, Info, Ppn, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Geometry, Info, Ppn, SimTime, Token, Way};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +45,14 @@ pub enum TimedOp {
         /// Bytes moved.
         transfer: u32,
     },
-    /// `transfer` bytes over the bus, then array program.
+    /// `transfer` bytes from the host, these and `held` over the bus, then array program.
     Program {
         /// First page of the block.
         page: Ppn,
         /// Bytes moved.
         transfer: u32,
+        /// Bytes that the controller has already.
+        held: u32,
     },
     /// Block erase.
     Erase {
@@ -93,6 +95,9 @@ pub trait Scheduler: Clocked {
     fn submit_as(&mut self, op: TimedOp, _cause: Cause, at: SimTime, after: Token) -> Token {
         self.submit(op, at, after)
     }
+
+    /// Bytes of the host cross the link without a flash operation, see [`nandscape_core::FlashState::pass`].
+    fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token;
 
     /// Completes when both have.
     fn join(&mut self, a: Token, b: Token) -> Token;

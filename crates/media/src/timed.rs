@@ -5,7 +5,7 @@ use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
     FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, SimTime,
-    Token,
+    Token, Way,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -79,7 +79,11 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         for page in packing.programmed(slot)..packing.programmed(slot + 1) {
             packed.totals.programs += 1;
             self.causes.row(issue.cause).programs += 1;
-            let op = TimedOp::Program { page: packing.flash_page(block, page), transfer: self.page_bytes };
+            let op = TimedOp::Program {
+                page: packing.flash_page(block, page),
+                transfer: self.page_bytes,
+                held: 0,
+            };
             let program = self.scheduler.submit_as(op, issue.cause, issue.at, issue.after);
             done = self.scheduler.join(done, program);
         }
@@ -123,7 +127,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
     fn drag(&mut self, op: TimedOp, factor: u32, issue: Issue) {
         let idle = match op {
             TimedOp::Read { page, .. } => TimedOp::Read { page, transfer: 0 },
-            TimedOp::Program { page, .. } => TimedOp::Program { page, transfer: 0 },
+            TimedOp::Program { page, .. } => TimedOp::Program { page, transfer: 0, held: 0 },
             TimedOp::Erase { .. } => op,
         };
         for _ in 1..factor {
@@ -146,7 +150,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
             }
             FlashError::ProgramFailed { page } => {
                 row.programs += 1;
-                TimedOp::Program { page, transfer: self.page_bytes }
+                TimedOp::Program { page, transfer: self.page_bytes, held: 0 }
             }
             FlashError::EraseFailed { block } => {
                 row.erases += 1;
@@ -172,6 +176,10 @@ impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
     #[inline(always)]
     fn join(&mut self, a: Token, b: Token) -> Token {
         self.scheduler.join(a, b)
+    }
+
+    fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token {
+        self.scheduler.pass(way, bytes, at, after)
     }
 
     fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token> {
@@ -242,7 +250,9 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
             return Ok(self.program_packed(packed, page, issue));
         }
         self.causes.row(issue.cause).programs += 1;
-        let op = TimedOp::Program { page, transfer: self.transfer(transfer) };
+        // A device that moves whole pages moves what is held with them.
+        let held = if self.capabilities.partial_transfer { issue.held } else { 0 };
+        let op = TimedOp::Program { page, transfer: self.transfer(transfer), held };
         Ok(self.submit(op, issue))
     }
 

@@ -8,8 +8,8 @@ use crate::sets::Shared;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
-    FlashState, Ftl, FtlError, FtlResult, HostReports, Inspect, LogControl, NamespaceInfo, NamespaceResult,
-    Op, OpCounts, SimTime, Submitted, Subsystem, Token,
+    FlashState, Ftl, FtlError, FtlResult, HostReports, Inspect, Layers, LogControl, NamespaceInfo,
+    NamespaceResult, Op, OpCounts, SimTime, Submitted, Subsystem, Token,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -159,6 +159,7 @@ impl NvmSubsystem {
             page_bytes,
             set: spec.set,
             endurance_group: self.groups[usize::from(spec.set)],
+            zones: None,
         });
         Ok(())
     }
@@ -270,7 +271,12 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn inspect(&self) -> Inspect<'_> {
-        Inspect { layers: &self.layers, has_logs: true, hosts: Some(self), ..Inspect::default() }
+        Inspect {
+            layers: Layers::Sets(&self.layers),
+            has_logs: true,
+            hosts: Some(self),
+            ..Inspect::default()
+        }
     }
 
     fn control(&mut self) -> Control<'_> {

@@ -231,13 +231,20 @@ pub struct FlashResult {
 }
 
 impl FlashResult {
-    /// From the medium's totals and the counts by cause.
+    /// From the medium's totals and the counts by cause. Only zones are finished: without any padding this
+    /// cause is absent.
     pub fn new(totals: OpCounts, causes: &CauseTable) -> Self {
+        let is_there =
+            |cause: &&Cause| **cause != Cause::Finish || causes.get(**cause) != OpCounts::default();
         Self {
             programs: totals.programs,
             reads: totals.reads,
             erases: totals.erases,
-            by_cause: Cause::ALL.iter().map(|c| (c.name().to_owned(), causes.get(*c))).collect(),
+            by_cause: Cause::ALL
+                .iter()
+                .filter(is_there)
+                .map(|c| (c.name().to_owned(), causes.get(*c)))
+                .collect(),
         }
     }
 

@@ -5,11 +5,7 @@ use crate::result::{
     SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, placement_of_logs, ratio,
 };
 use nandscape_core::command::HostCounts;
-use nandscape_core::{BlockId, Cause, Cost, Ftl, FtlStats, OpCounts, Subsystem};
-use std::collections::BTreeMap;
-
-/// Translation layers, one for each NVM set.
-pub type Layers<'a> = &'a [Box<dyn Ftl + Send>];
+use nandscape_core::{BlockId, CauseTable, Cost, FtlStats, Layers, OpCounts, Subsystem};
 
 /// What hosts asked for, of all namespaces or of those in one set.
 pub fn hosts(subsystem: &dyn Subsystem, set: Option<u16>) -> HostCounts {
@@ -25,14 +21,14 @@ pub fn hosts(subsystem: &dyn Subsystem, set: Option<u16>) -> HostCounts {
 /// The layer under the first namespace; none without flash. For replays, where it is the only one.
 pub fn first(subsystem: &dyn Subsystem) -> Layers<'_> {
     let set = usize::from(subsystem.namespaces()[0].set);
-    subsystem.inspect().layers.get(set..=set).unwrap_or_default()
+    subsystem.inspect().layers.only(set)
 }
 
 /// Counters and cost of translation layers.
 pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
     let mut stats = FtlStats::default();
     let mut cost = Cost::default();
-    for layer in layers {
+    for layer in layers.iter() {
         let (s, c) = (layer.stats(), layer.cost());
         stats.map_updates += s.map_updates;
         stats.map_update_bytes += s.map_update_bytes;
@@ -103,14 +99,15 @@ pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
 /// What the flash of these layers did, by the mediums' own counts.
 pub fn flash(layers: Layers<'_>) -> FlashResult {
     let mut totals = OpCounts::default();
-    let mut by_cause: BTreeMap<String, OpCounts> = BTreeMap::new();
+    let mut causes = CauseTable::default();
     for device in layers.iter().map(|layer| layer.device()) {
         totals.add(device.tally().totals);
-        for cause in Cause::ALL {
-            by_cause.entry(cause.name().to_owned()).or_default().add(device.counters().get(cause));
-        }
+        causes.add(device.counters());
     }
-    FlashResult { programs: totals.programs, reads: totals.reads, erases: totals.erases, by_cause }
+    if layers.is_empty() {
+        return FlashResult::default();
+    }
+    FlashResult::new(totals, &causes)
 }
 
 /// Write amplification of the flash of these layers. A cache counts blocks of its own, and has none in pages.

@@ -285,6 +285,7 @@ fn serving(
         page_bytes: stat.block_bytes,
         set: 0,
         endurance_group: 0,
+        zones: None,
     };
     let infos = served.iter().map(info).collect();
     let live = Arc::new(Live::default());

@@ -195,6 +195,7 @@ impl<E: Eviction> Cache<E> {
             page_bytes: self.directory.shape.block_bytes(),
             set: 0,
             endurance_group: 0,
+            zones: None,
         });
         self.timeline.add(Side::new(disk));
         self.meter.attach();

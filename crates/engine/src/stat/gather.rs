@@ -119,7 +119,7 @@ impl Stack {
         let inside = subsystem.inspect();
         let layers = inside.layers;
         let mut stat = Stat { recording, ..Stat::default() };
-        for (set, layer) in (0..).zip(layers) {
+        for (set, layer) in (0..).zip(layers.iter()) {
             stat.faults.read_only.extend(layer.read_only().map(|why| (set, why.to_owned())));
             stat.faults.recovery.extend(layer.device().journal().map(|journal| journal.recovery().clone()));
         }

@@ -20,7 +20,7 @@ impl<D: FlashDevice> BlockState for Journal<D> {
 }
 
 impl<D: FlashDevice> FlashState for Journal<D> {
-    nandscape_core::delegate_state!(self, self.device; capabilities, join, counters, tally, reset_counters);
+    nandscape_core::delegate_state!(self, self.device; capabilities, join, pass, counters, tally, reset_counters);
 
     fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token> {
         if self.options.sabotage != Sabotage::FlushWithoutJournal && !self.meta.records.is_empty() {

@@ -45,8 +45,9 @@ use map::{Map, Sectors};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, FlashState, Ftl,
-    FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom, SimTime, Token,
+    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, FlashLayer,
+    FlashState, Ftl, FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom,
+    SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -404,10 +405,6 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         self.device.barrier(Barrier::Durable, at).map_err(|error| self.refused(error))
     }
 
-    fn read_only(&self) -> Option<&'static str> {
-        self.trouble.stopped
-    }
-
     fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()> {
         if self.rules.background_gc && !self.rules.deferred {
             self.collect_in_background(at, until)
@@ -416,12 +413,18 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         }
     }
 
-    fn device(&self) -> &dyn FlashState {
-        &self.device
-    }
-
     fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.device
+    }
+}
+
+impl<D: FlashDevice> FlashLayer for PageMap<D> {
+    fn read_only(&self) -> Option<&'static str> {
+        self.trouble.stopped
+    }
+
+    fn device(&self) -> &dyn FlashState {
+        &self.device
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Barrier, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlResult, FtlStats, Hint, Logs, Lpn,
-    Mapping, Ppn, SimTime, Token,
+    Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats, Hint,
+    Logs, Lpn, Mapping, Ppn, SimTime, Token,
 };
 
 /// Where pages lie and how room is made: what a strategy decides by itself.
@@ -92,20 +92,22 @@ impl<S: Strategy> Ftl for Layer<S> {
         self.0.base_mut().note(flushed)
     }
 
-    fn read_only(&self) -> Option<&'static str> {
-        self.0.base().read_only
-    }
-
     fn idle(&mut self, _at: SimTime, _until: SimTime) -> FtlResult<()> {
         Ok(())
     }
 
-    fn device(&self) -> &dyn FlashState {
-        &self.0.base().device
-    }
-
     fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.0.base_mut().device
+    }
+}
+
+impl<S: Strategy> FlashLayer for Layer<S> {
+    fn read_only(&self) -> Option<&'static str> {
+        self.0.base().read_only
+    }
+
+    fn device(&self) -> &dyn FlashState {
+        &self.0.base().device
     }
 }
 

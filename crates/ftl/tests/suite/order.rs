@@ -4,7 +4,7 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, Capabilities, Clocked, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token,
+    BlockId, Capabilities, Clocked, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token, Way,
 };
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, TimedOp, Timing};
 use std::sync::{Arc, Mutex};
@@ -77,6 +77,10 @@ impl Scheduler for Endless {
         };
         let done_ns = at.0.max(log.done_ns(after)) + latency;
         log.add(Logged { op: Some(op), after, done_ns })
+    }
+
+    fn pass(&mut self, _: Way, _: u32, _: SimTime, after: Token) -> Token {
+        after
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {

@@ -3,7 +3,8 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Capabilities, Cause, Extent, Ftl, FtlError, Geometry, Hint, Lpn, Mapping, Params, SimTime, Token,
+    Capabilities, Cause, Extent, FlashLayer, Ftl, FtlError, Geometry, Hint, Lpn, Mapping, Params, SimTime,
+    Token,
 };
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{BadBlocks, Fifo, Nand, NandOptions, Scheduler, Timed, Timing};

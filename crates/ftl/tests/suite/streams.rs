@@ -2,7 +2,8 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockId, Capabilities, Extent, Ftl, Geometry, Hint, LogStatus, Logs, Lpn, Mapping, Params, Ppn, SimTime,
+    BlockId, Capabilities, Extent, FlashLayer, Ftl, Geometry, Hint, LogStatus, Logs, Lpn, Mapping, Params,
+    Ppn, SimTime,
 };
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};

@@ -15,7 +15,7 @@ mod front;
 use super::bus::Bus;
 use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Cause, Clocked, Divider, Geometry, Info, SimTime, Token, UnitId};
+use nandscape_core::{Cause, Clocked, Divider, Geometry, Info, SimTime, Token, UnitId, Way};
 
 /// Registry entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -67,7 +67,8 @@ impl Fifo {
         let unit = self.pages_per_unit.quotient(op.page().0);
         let command_ns = self.timing.command_ns;
         let span = match op {
-            TimedOp::Read { transfer, .. } | TimedOp::Program { transfer, .. } => self.transfer_ns(transfer),
+            TimedOp::Read { transfer, .. } => self.transfer_ns(transfer),
+            TimedOp::Program { transfer, held, .. } => self.transfer_ns(transfer + held),
             TimedOp::Erase { .. } => 0,
         };
         let die = &mut self.dies[unit as usize];
@@ -133,6 +134,13 @@ impl Scheduler for Fifo {
         Token(self.run(op, at.0, at.0.max(after.0)))
     }
 
+    fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token {
+        let start = at.0.max(after.0);
+        let done = self.front.as_mut().map_or(start, |front| front.pass(way, bytes, at.0, start));
+        self.last = self.last.max(done);
+        Token(done)
+    }
+
     fn barrier(&mut self, at: SimTime) -> Token {
         self.front.as_ref().map_or(Token::NONE, |front| front.barrier(at))
     }
@@ -188,7 +196,7 @@ mod tests {
     }
 
     fn program(unit: u32) -> TimedOp {
-        TimedOp::Program { page: Ppn(unit * 4), transfer: 1000 }
+        TimedOp::Program { page: Ppn(unit * 4), transfer: 1000, held: 0 }
     }
 
     #[test]
@@ -208,7 +216,7 @@ mod tests {
         assert_eq!(fifo.submit(program(0), SimTime(0), Token::NONE), Token(3400));
         // Die 2 finds the bus free in 1000..1700? Too short for 1000 ns, so it follows at 2700.
         assert_eq!(fifo.submit(program(2), SimTime(0), Token::NONE), Token(4400));
-        let small = TimedOp::Program { page: Ppn(8), transfer: 500 };
+        let small = TimedOp::Program { page: Ppn(8), transfer: 500, held: 0 };
         fifo.reset(SimTime(0));
         fifo.submit(program(0), SimTime(0), Token::NONE);
         fifo.submit(program(0), SimTime(0), Token::NONE);

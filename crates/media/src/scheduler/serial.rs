@@ -2,7 +2,7 @@
 //! thesis, whose throughputs [thesis table 4.2] fit no other.
 
 use super::{Follows, Scheduler, SchedulerEntry, TimedOp, Timing};
-use nandscape_core::{Clocked, Geometry, Info, SimTime, Token};
+use nandscape_core::{Clocked, Geometry, Info, SimTime, Token, Way};
 
 /// Registry entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -44,6 +44,10 @@ impl Scheduler for Serial {
         };
         self.free = self.free.max(at.0).max(after.0) + latency;
         Token(self.free)
+    }
+
+    fn pass(&mut self, _: Way, _: u32, at: SimTime, after: Token) -> Token {
+        Token(at.0.max(after.0))
     }
 
     #[inline]

@@ -196,7 +196,7 @@ fn replay<S: Scheduler>(trace: Trace, reads_create: bool, timing: &Timing) -> Ou
                 scheduler.submit(TimedOp::Read { page, transfer: sectors * 512 }, at, Token::NONE)
             });
             outcome.programs += 1;
-            scheduler.submit(TimedOp::Program { page, transfer }, at, after)
+            scheduler.submit(TimedOp::Program { page, transfer, held: 0 }, at, after)
         };
         match scheduler.completion(token) {
             Some(at) => done.push(Completion { tag: request, at }),

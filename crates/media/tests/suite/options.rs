@@ -38,7 +38,7 @@ fn read(unit: u32, number: u32) -> TimedOp {
 }
 
 fn program(unit: u32, number: u32, transfer: u32) -> TimedOp {
-    TimedOp::Program { page: page(unit, number), transfer }
+    TimedOp::Program { page: page(unit, number), transfer, held: 0 }
 }
 
 fn erase(unit: u32, block: u32) -> TimedOp {

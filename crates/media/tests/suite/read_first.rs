@@ -34,7 +34,7 @@ fn read(unit: u32, page: u32) -> TimedOp {
 }
 
 fn program(unit: u32, page: u32) -> TimedOp {
-    TimedOp::Program { page: Ppn(unit * 8 + page), transfer: 100 }
+    TimedOp::Program { page: Ppn(unit * 8 + page), transfer: 100, held: 0 }
 }
 
 fn erase(unit: u32, block: u32) -> TimedOp {
@@ -120,7 +120,7 @@ fn a_program_that_waits_for_data_stops_only_its_own_block() {
 #[test]
 fn read_data_takes_the_bus_before_program_data() {
     let mut rig = Rig::new();
-    rig.submit(TimedOp::Program { page: Ppn(0), transfer: 1000 }, 0, Token::NONE, 1);
+    rig.submit(TimedOp::Program { page: Ppn(0), transfer: 1000, held: 0 }, 0, Token::NONE, 1);
     rig.advance(10);
     // Both wait for the bus until 1000: the program was there first, the read goes first.
     rig.submit(program(2, 0), 10, Token::NONE, 2);
@@ -212,7 +212,7 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
             now += gap * gap * 60;
             let op = match kind {
                 0..5 => TimedOp::Read { page: Ppn(page), transfer },
-                5..9 => TimedOp::Program { page: Ppn(page), transfer },
+                5..9 => TimedOp::Program { page: Ppn(page), transfer, held: 0 },
                 _ => TimedOp::Erase { page: Ppn(page / 4 * 4) },
             };
             // A third of the jobs follow another; half have a time of their own.

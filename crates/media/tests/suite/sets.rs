@@ -133,7 +133,7 @@ impl Writer {
             if in_block == 0 {
                 scheduler.submit_as(TimedOp::Erase { page: Ppn(first) }, Cause::Gc, at, Token::NONE);
             }
-            let op = TimedOp::Program { page: Ppn(first + in_block), transfer: GEOMETRY.page_bytes };
+            let op = TimedOp::Program { page: Ppn(first + in_block), transfer: GEOMETRY.page_bytes, held: 0 };
             let token = scheduler.submit_as(op, Cause::Host, at, Token::NONE);
             done = scheduler.join(done, token);
             self.next += 1;

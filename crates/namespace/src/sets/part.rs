@@ -3,7 +3,7 @@
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
     FlashResult, FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, Ppn, ReadResult,
-    SimTime, Token, UnitId,
+    SimTime, Token, UnitId, Way,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -164,6 +164,10 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
 
     fn join(&mut self, a: Token, b: Token) -> Token {
         self.device().join(a, b)
+    }
+
+    fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token {
+        self.device().pass(way, bytes, at, after)
     }
 
     /// Waits for the whole device: a volatile buffer is one for all sets.

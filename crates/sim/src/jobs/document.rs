@@ -182,6 +182,6 @@ fn levels(measure: &Measure) -> Vec<LatencyLevel> {
 
 fn set_results(subsystem: &dyn Subsystem, erases_before: &[Vec<u32>]) -> Vec<SetResult> {
     let wear =
-        |set: usize| sums::wear(&subsystem.inspect().layers[set..=set], &erases_before[set..=set], false);
+        |set: usize| sums::wear(subsystem.inspect().layers.only(set), &erases_before[set..=set], false);
     (0..subsystem.inspect().sets()).map(|set| sums::set(subsystem, set, wear(usize::from(set)))).collect()
 }

@@ -319,6 +319,7 @@ mod tests {
             page_bytes: 4096,
             set: i as u16,
             endurance_group: 0,
+            zones: None,
         };
         capacities.iter().enumerate().map(info).collect()
     }

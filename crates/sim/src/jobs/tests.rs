@@ -43,6 +43,7 @@ impl Fake {
             page_bytes: 4096,
             set: 0,
             endurance_group: 0,
+            zones: None,
         };
         Self {
             infos: capacities.iter().enumerate().map(info).collect(),

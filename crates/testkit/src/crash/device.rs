@@ -9,7 +9,7 @@ use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
     FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, ReadResult, SimTime, Token,
-    words,
+    Way, words,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, MediumState, Nand};
@@ -183,6 +183,10 @@ impl FlashState for CrashDevice {
                 recorder.token(set, end)
             }
         }
+    }
+
+    fn pass(&mut self, _: Way, _: u32, _: SimTime, after: Token) -> Token {
+        after
     }
 
     fn barrier(&mut self, _: Barrier, _: SimTime) -> FlashResult<Token> {

@@ -5,7 +5,7 @@ mod forms;
 
 use forms::HotCold;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
-use nandscape_core::{Cost, Extent, Ftl, Geometry, Hint, Mapping, Params, SimTime};
+use nandscape_core::{Cost, Extent, FlashLayer, Ftl, Geometry, Hint, Mapping, Params, SimTime};
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@
 use super::Fifo;
 use crate::scheduler::bus::Bus;
 use crate::scheduler::{HostLink, Options, TimedOp};
-use nandscape_core::{Geometry, SimTime, Token};
+use nandscape_core::{Geometry, SimTime, Token, Way};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -58,6 +58,26 @@ impl Front {
         self.last_program = at;
         self.in_free = at;
         self.out.reset(at);
+    }
+
+    /// Bytes cross the link from `start` on without a flash operation; gives when the host knows. Those that
+    /// come in wait behind the writes that wait for room.
+    pub fn pass(&mut self, way: Way, bytes: u32, now: u64, start: u64) -> u64 {
+        let span = self.host.transfer_ns(bytes);
+        let end = match way {
+            Way::In => {
+                let start = (start + self.host.write_front_ns).max(self.admitted);
+                if bytes == 0 {
+                    start
+                } else {
+                    self.in_free = self.in_free.max(start) + span;
+                    self.in_free
+                }
+            }
+            Way::Out if span == 0 => start + self.host.read_front_ns,
+            Way::Out => self.out.book(now, start + self.host.read_front_ns, span) + span,
+        };
+        end + self.host.completion_ns
     }
 
     /// When the data of a write is in the controller.

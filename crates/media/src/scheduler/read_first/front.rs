@@ -5,8 +5,8 @@ use super::ReadFirst;
 use super::rules::Rules;
 use super::slab::{Kind, List, Stage};
 use crate::scheduler::GcOrder;
-use crate::scheduler::HostLink;
-use nandscape_core::Token;
+use crate::scheduler::{HostLink, Scheduler};
+use nandscape_core::{Token, Way};
 
 #[derive(Clone, Debug)]
 pub(super) struct Front {
@@ -137,6 +137,34 @@ impl ReadFirst {
         } else {
             self.complete(slot);
         }
+    }
+
+    /// Bytes cross the link without a flash operation. Those that come in wait for the pages that wait for room.
+    pub(super) fn pass_link(&mut self, way: Way, bytes: u32, at_ns: u64, after: Token) -> Token {
+        let host = self.rules.options.host;
+        let (front_ns, free_ns) = match way {
+            Way::In => (host.write_front_ns, &mut self.front.in_free_ns),
+            Way::Out => (host.read_front_ns, &mut self.front.out_free_ns),
+        };
+        let mut end = at_ns + front_ns;
+        if bytes > 0 {
+            end = end.max(*free_ns) + host.transfer_ns(bytes);
+            *free_ns = end;
+        }
+        end += host.completion_ns;
+        let mut done = after;
+        if end > self.now_ns {
+            let slot = self.slab.take(Kind::Join);
+            self.slab[slot].stage = Stage::Outbound;
+            self.schedule(slot, end);
+            let passed = self.slab.token(slot);
+            done = self.join(passed, done);
+        }
+        if way == Way::In && !self.front.blocked.is_empty() {
+            let last = self.slab.token(self.front.blocked.tail);
+            done = self.join(last, done);
+        }
+        done
     }
 
     /// A page of the host wants into the buffer.

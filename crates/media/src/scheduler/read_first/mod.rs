@@ -50,7 +50,7 @@ use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Cause, Clocked, Completion, Geometry, Info, SimTime, Token};
+use nandscape_core::{Cause, Clocked, Completion, Geometry, Info, SimTime, Token, Way};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
@@ -351,9 +351,9 @@ impl Scheduler for ReadFirst {
     fn submit_as(&mut self, op: TimedOp, cause: Cause, at: SimTime, after: Token) -> Token {
         let host = cause == Cause::Host;
         if self.rules.gathers
-            && let TimedOp::Program { page, transfer } = op
+            && let TimedOp::Program { page, transfer, held } = op
         {
-            return self.submit_page(page.0, transfer, host, at.0, after);
+            return self.submit_page(page.0, (transfer, held), host, at.0, after);
         }
         let predecessor = self.slab.find(after);
         let mut at_ns = at.0.max(self.now_ns);
@@ -367,9 +367,9 @@ impl Scheduler for ReadFirst {
                 }
                 slot
             }
-            TimedOp::Program { page, transfer } => {
+            TimedOp::Program { page, transfer, held } => {
                 let slot = self.take(Kind::Program, page.0, host);
-                self.slab[slot].transfer_ns = self.rules.transfer_ns(transfer);
+                self.slab[slot].transfer_ns = self.rules.transfer_ns(transfer + held);
                 self.slab[slot].parts.given = 1;
                 if host {
                     at_ns = self.front.inbound(at_ns, transfer);
@@ -391,6 +391,10 @@ impl Scheduler for ReadFirst {
             self.enqueue(slot);
         }
         token
+    }
+
+    fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token {
+        self.pass_link(way, bytes, at.0.max(self.now_ns), after)
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {

@@ -190,7 +190,7 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     pub head: u32,
-    tail: u32,
+    pub tail: u32,
 }
 
 impl List {

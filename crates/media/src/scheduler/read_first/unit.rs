@@ -63,7 +63,7 @@ impl ReadFirst {
     pub(super) fn submit_page(
         &mut self,
         page: u32,
-        bytes: u32,
+        (bytes, held): (u32, u32),
         host: bool,
         at_ns: u64,
         after: Token,
@@ -71,7 +71,7 @@ impl ReadFirst {
         let predecessor = self.slab.find(after);
         let answered = host && self.rules.options.buffer.bytes > 0;
         let lead = self.lead_of(page, host);
-        let transfer_ns = self.rules.transfer_ns(bytes);
+        let transfer_ns = self.rules.transfer_ns(bytes + held);
         let program = &mut self.slab[lead];
         program.parts.given += 1;
         program.transfer_ns = program.transfer_ns.max(transfer_ns);

@@ -3,8 +3,8 @@
 use super::{Log, Sabotage};
 use nandscape_core::journal::checkpoint;
 use nandscape_core::{
-    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashState, Ftl, FtlResult, FtlStats, Hint, Issue,
-    Logs, Lpn, Mapping, Ppn, SimTime, Token,
+    Barrier, Cause, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats,
+    Hint, Issue, Logs, Lpn, Mapping, Ppn, SimTime, Token,
 };
 
 impl<D: FlashDevice> Ftl for Log<D> {
@@ -82,12 +82,14 @@ impl<D: FlashDevice> Ftl for Log<D> {
         Ok(())
     }
 
-    fn device(&self) -> &dyn FlashState {
-        &self.device
-    }
-
     fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.device
+    }
+}
+
+impl<D: FlashDevice> FlashLayer for Log<D> {
+    fn device(&self) -> &dyn FlashState {
+        &self.device
     }
 }
 
