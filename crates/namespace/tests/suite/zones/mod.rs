@@ -3,6 +3,7 @@
 mod limits;
 mod model;
 mod pairs;
+mod qemu;
 mod random;
 mod wire;
 

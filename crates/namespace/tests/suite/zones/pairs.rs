@@ -23,7 +23,7 @@ finish          full!           full!           full!           full!           
 reset           empty           empty           empty           empty           empty          transition     transition
 offline         transition      transition      transition      transition      transition     offline!       offline!
 describe        closed          transition      transition      transition      transition     transition     transition
-flush-random    invalid-field   invalid-field   invalid-field   invalid-field   full           read-only      offline
+flush-random    invalid-field   invalid-field   invalid-field   invalid-field   invalid-field  invalid-field  invalid-field
 ";
 
 /// Runs a command on zone 0.
