@@ -81,13 +81,20 @@ static void put(const char *path, const char *text) {
     close(file);
 }
 
-static int submit(unsigned long request, unsigned opcode, const uint32_t cdw[6], unsigned bytes, uint64_t *result) {
+static int submit(unsigned long kind, unsigned opcode, const uint32_t cdw[6], unsigned bytes, uint64_t *result) {
     struct nvme_passthru_cmd64 command = {
-        .opcode = opcode, .nsid = request == NVME_IOCTL_IO64_CMD || cdw[0] == 5, .addr = bytes ? (uintptr_t)data : 0,
-        .data_len = bytes, .cdw10 = cdw[0], .cdw11 = cdw[1], .cdw12 = cdw[2], .cdw13 = cdw[3], .cdw14 = cdw[4],
+        .opcode = opcode,
+        .nsid = kind == NVME_IOCTL_IO64_CMD || cdw[0] == 5,
+        .addr = bytes ? (uintptr_t)data : 0,
+        .data_len = bytes,
+        .cdw10 = cdw[0],
+        .cdw11 = cdw[1],
+        .cdw12 = cdw[2],
+        .cdw13 = cdw[3],
+        .cdw14 = cdw[4],
         .cdw15 = cdw[5],
     };
-    int status = ioctl(device, request, &command);
+    int status = ioctl(device, kind, &command);
     if (status < 0)
         fail("ioctl");
     *result = command.result;
@@ -114,7 +121,9 @@ static void look(void) {
         uint64_t pointer = number(at + 24);
         if (number(at + 16) != zone * layout.size || number(at + 8) != layout.capacity)
             fail("a zone has another place or capacity");
-        zones[zone] = (struct zone){at[1] >> 4, at[2], pointer == UINT64_MAX ? pointer : pointer - zone * layout.size};
+        if (pointer != UINT64_MAX)
+            pointer -= zone * layout.size;
+        zones[zone] = (struct zone){at[1] >> 4, at[2], pointer};
     }
 }
 
@@ -171,8 +180,16 @@ static void run(unsigned opcode, uint64_t at, uint32_t cdw12, uint32_t cdw13, un
         allocated++;
 }
 
-// An orderly shutdown and a start of the controller.
+// An orderly shutdown and a start of the controller. Of the empty zones one is open then and, if there are
+// extensions, another one is described.
 static void restart(void) {
+    unsigned action = layout.extension ? DESCRIBE : OPEN;
+    for (uint64_t zone = 0; zone < layout.zones && action; zone++) {
+        if (zones[zone].state == EMPTY) {
+            run(SEND, zone * layout.size, 0, action, action == DESCRIBE ? layout.extension : 0);
+            action = action == DESCRIBE ? OPEN : 0;
+        }
+    }
     close(device);
     put("/sys/bus/pci/drivers/nvme/unbind", pci);
     put("/sys/bus/pci/drivers/nvme/bind", pci);
@@ -187,6 +204,16 @@ static uint64_t taken(void) {
     for (uint64_t zone = 0; zone < layout.zones; zone++)
         count += zones[zone].attributes & HAS_AREA ? 1 : 0;
     return count;
+}
+
+// A zone with a random write area, or else the one that is given.
+static uint64_t with_area(uint64_t zone) {
+    for (uint64_t step = 0; step < layout.zones; step++) {
+        uint64_t other = (zone + step) % layout.zones;
+        if (zones[other].attributes & HAS_AREA)
+            return other;
+    }
+    return zone;
 }
 
 static uint64_t in_state(unsigned state) {
@@ -233,7 +260,8 @@ static void draw_write(uint64_t zone, int is_append) {
         pointer = below(layout.size);
     }
     unsigned opcode = is_append ? APPEND : in(80) ? WRITE : WRITE_ZEROES;
-    run(opcode, slip(is_append ? start : start + pointer), blocks - 1, 0, opcode == WRITE_ZEROES ? 0 : blocks * layout.block);
+    uint64_t at = slip(is_append ? start : start + pointer);
+    run(opcode, at, blocks - 1, 0, opcode == WRITE_ZEROES ? 0 : blocks * layout.block);
 }
 
 static void draw_read(void) {
@@ -243,7 +271,13 @@ static void draw_read(void) {
 
 static void draw_send(uint64_t zone) {
     static const unsigned often[] = {CLOSE, CLOSE, CLOSE, FINISH, OPEN, OPEN, OPEN, OPEN, RESET, RESET, OFFLINE};
-    unsigned action = in(layout.area ? 25 : 4) ? OPEN | AREA : often[below(sizeof often / sizeof *often)];
+    unsigned action = often[below(sizeof often / sizeof *often)];
+    if (in(layout.area ? 40 : 4)) {
+        action = OPEN | AREA;
+        // Few zones stay full, which have no areas.
+        if (layout.area && zones[zone].state == FULL && in(85))
+            action = RESET;
+    }
     if (in(2))
         action = below(256);
     if ((action & 0xff) == DESCRIBE || (action & 0xff) == FLUSH)
@@ -263,13 +297,12 @@ static void draw_send(uint64_t zone) {
 }
 
 static void draw_flush(uint64_t zone) {
+    if (in(60))
+        zone = with_area(zone);
     uint64_t pointer = zones[zone].pointer, at = below(layout.size), action = FLUSH;
     if (zones[zone].attributes & HAS_AREA && in(90)) {
         uint64_t step = layout.granularity;
         at = pointer + (in(70) ? (1 + below(layout.area / step)) * step - 1 : below(layout.area + 2));
-        // QEMU moves the write pointer beyond the capacity.
-        if (at >= layout.capacity && at <= pointer + layout.area)
-            return;
         at -= in(3) && at;
         // The first block behind the area.
         if (in(8) && pointer + layout.area < layout.capacity)
@@ -277,7 +310,13 @@ static void draw_flush(uint64_t zone) {
     }
     if (in(2))
         action |= ALL;
-    run(SEND, slip(zone * layout.size) + at, 0, action, 0);
+    at += slip(zone * layout.size);
+    // QEMU moves the write pointer beyond the capacity.
+    uint64_t block = at % layout.size, other = at / layout.size;
+    if (other < layout.zones && zones[other].attributes & HAS_AREA && block >= layout.capacity &&
+        block <= zones[other].pointer + layout.area)
+        return;
+    run(SEND, at, 0, action, 0);
 }
 
 static void draw_report(uint64_t zone) {
@@ -318,10 +357,15 @@ int main(int count, char **words) {
         // Half of the commands go to few zones, which so get far.
         if (in(50))
             zone = below(layout.zones / 3 + 1);
+        if (in(30))
+            zone = with_area(zone);
         // Shut down now and then, but not with random write areas: QEMU keeps them over a start.
-        if (step % 400 == 399 && !taken())
+        if (step % 400 == 399) {
+            if (taken())
+                run(SEND, 0, 0, RESET | ALL, 0);
             restart();
-        switch (below(20)) {
+        }
+        switch (below(22)) {
         case 0 ... 5: draw_write(zone, 0); break;
         case 6 ... 8: draw_write(zone, 1); break;
         case 9: draw_read(); break;
@@ -330,8 +374,8 @@ int main(int count, char **words) {
             if (layout.extension || in(20))
                 run(SEND, slip(zone * layout.size), 0, DESCRIBE | (in(4) ? ALL : 0), layout.extension);
             break;
-        case 16:
-            if (layout.area || in(10))
+        case 16 ... 18:
+            if (layout.area || in(5))
                 draw_flush(zone);
             break;
         default: draw_report(zone);
