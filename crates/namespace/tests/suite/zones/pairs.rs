@@ -1,6 +1,6 @@
 //! Every command on a zone of every state. The tables are written from the standard (NVMe ZNS 1.1, section
-//! 2.1.1.4). What is found is printed with status codes, and compared with `golden/zone-states.txt`, which the
-//! documents show; `UPDATE_GOLDEN=1` rewrites it.
+//! 2.1.1.4). The answers, printed with status codes, are `golden/zone-states.txt`, which the documents show;
+//! `UPDATE_GOLDEN=1` rewrites it.
 
 use super::{LAYOUT, in_state, manage};
 use nandscape_core::zone::{ZoneAction, ZoneError, ZoneState};

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const VECTORS: &[u8] = include_bytes!("../../data/qemu-zones.txt.zst");
 
-/// Where QEMU 7.2 differs: name, times in the recording, reason. The standard gives no order to the checks of a
-/// command with two faults.
+/// Where QEMU 7.2 differs: name, times in the recording, reason. The standard gives no order to the checks of
+/// a command with two faults.
 const DEVIATIONS: &[(&str, u32, &str)] = &[
     ("address-first", 8, "two faults: QEMU checks the address before other fields, this table after them"),
     (
