@@ -9,6 +9,7 @@ use super::stripes::{Striping, ZoneStripes};
 use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
 };
@@ -18,9 +19,12 @@ use nandscape_core::{
     Submitted, Token, Way,
 };
 
+/// Seed of the times of commands.
+const DRAWS: u64 = 0x7a6f_6e65;
+
 /// Time that the controller needs for commands, one after the other, in nanoseconds; besides the latencies of
 /// the host link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct CommandTimes {
     pub read_ns: u64,
@@ -32,10 +36,12 @@ pub struct CommandTimes {
     pub open_ns: u64,
     /// From the start of a reset until its erases, while other commands go on.
     pub reset_ns: u64,
+    /// Each of the others is off by up to this share, evenly drawn.
+    pub spread: f64,
 }
 
 /// What a zoned namespace is made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ZoneSetup {
     /// Its name, by which job files address it.
     pub name: String,
@@ -128,8 +134,9 @@ pub struct ZonedNamespace<D, O> {
     /// Why nothing is written any more.
     pub(super) read_only: Option<&'static str>,
     times: CommandTimes,
-    /// When the controller is through with the commands so far.
+    /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
+    draws: Xoshiro256PlusPlus,
     changes: Vec<Change>,
 }
 
@@ -183,6 +190,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             read_only: None,
             times: setup.times,
             busy: SimTime::ZERO,
+            draws: seeded(DRAWS),
             changes: Vec::new(),
         })
     }
@@ -196,7 +204,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     #[inline]
     fn serve(&mut self, at: SimTime, ns: u64) -> SimTime {
         if ns > 0 {
-            self.busy = self.busy.max(at) + ns;
+            let off = (2.0 * ns as f64 * self.times.spread) as u64;
+            let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
+            self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
         }
         self.busy.max(at)
     }

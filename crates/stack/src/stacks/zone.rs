@@ -43,6 +43,7 @@ keys! { PARAMS:
     APPEND_TIME: Option<u64> = time(), "the same of an append";
     MANAGE_TIME: Option<u64> = time(), "the same of a command that changes states or reports them";
     OPEN_TIME: Option<u64> = time(), "more of a write that opens a zone";
+    TIME_SPREAD: f64 = float(0.0, 1.0) or "0", "each controller time but the next is off by up to this share";
     RESET_TIME: Option<u64> = time(), "from the start of a reset until its erases; other commands go on";
 }
 
@@ -158,6 +159,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
             manage_ns: keys.get(MANAGE_TIME).unwrap_or(0),
             open_ns: keys.get(OPEN_TIME).unwrap_or(0),
             reset_ns: keys.get(RESET_TIME).unwrap_or(0),
+            spread: keys.get(TIME_SPREAD),
         },
     };
     setup.check(geometry)?;
