@@ -43,8 +43,10 @@ pub struct Suspension {
     pub programs: bool,
     /// Erases can be stopped.
     pub erases: bool,
-    /// From the decision until the die takes the read, in nanoseconds.
+    /// From the decision until the die takes the read, in nanoseconds, of a program.
     pub stop_ns: u64,
+    /// The same of an erase.
+    pub erase_stop_ns: u64,
     /// From the end of the last read until the array goes on, in nanoseconds.
     pub resume_ns: u64,
     /// The array runs at least so long before the first stop and between two, in nanoseconds.
@@ -83,6 +85,8 @@ pub struct Options {
     pub program_jitter: f64,
     /// Consecutive pages of a block programmed in one array operation.
     pub program_pages: u32,
+    /// An erase takes so much longer for each page of the block that was programmed, in nanoseconds.
+    pub erase_page_ns: u64,
     /// A channel's command core is busy so long with each read, in nanoseconds.
     pub core_ns: u64,
     /// A channel's decoder is busy so long with each read, in nanoseconds.
@@ -116,6 +120,7 @@ impl Default for Options {
             program_spread: 0.0,
             program_jitter: 0.0,
             program_pages: 1,
+            erase_page_ns: 0,
             core_ns: 0,
             decode_ns: 0,
             data_out_ns: 0,

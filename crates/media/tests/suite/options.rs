@@ -42,7 +42,7 @@ fn program(unit: u32, number: u32, transfer: u32) -> TimedOp {
 }
 
 fn erase(unit: u32, block: u32) -> TimedOp {
-    TimedOp::Erase { page: page(unit, block * 6) }
+    TimedOp::Erase { page: page(unit, block * 6), pages: 0 }
 }
 
 fn buffer(bytes: u64) -> WriteBuffer {

@@ -41,9 +41,11 @@ keys! { PARAMS:
     READ_TIME: Option<u64> = time(), "controller time of a read, one command after the other";
     WRITE_TIME: Option<u64> = time(), "the same of a write";
     APPEND_TIME: Option<u64> = time(), "the same of an append";
+    TIME_UNIT: Option<u64> = size(512, 1 << 30),
+        "bytes of a write or an append that its time is for, and again for each more; absent: any length";
     MANAGE_TIME: Option<u64> = time(), "the same of a command that changes states or reports them";
-    OPEN_TIME: Option<u64> = time(), "more of a write that opens a zone";
-    TIME_SPREAD: f64 = float(0.0, 1.0) or "0", "each controller time but the next is off by up to this share";
+    OPEN_TIME: Option<u64> = time(), "more of a command that takes a zone out of the empty state";
+    TIME_SPREAD: f64 = float(0.0, 1.0) or "0", "controller times of reads, writes and appends are off by up to this share";
     RESET_TIME: Option<u64> = time(), "from the start of a reset until its erases; other commands go on";
 }
 
@@ -160,6 +162,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
             open_ns: keys.get(OPEN_TIME).unwrap_or(0),
             reset_ns: keys.get(RESET_TIME).unwrap_or(0),
             spread: keys.get(TIME_SPREAD),
+            unit_bytes: keys.get(TIME_UNIT).unwrap_or(0),
         },
     };
     setup.check(geometry)?;

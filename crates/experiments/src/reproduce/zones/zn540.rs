@@ -43,7 +43,7 @@ struct Drive {
 
 fn config(context: &Context<'_>) -> Result<StackConfig> {
     // As many spare blocks as the whole drive has in proportion.
-    let blocks = ZONES * 20 + 20;
+    let blocks = ZONES + 4;
     let mut keys: Vec<(&str, &dyn Display)> =
         vec![("device.blocks_per_plane", &blocks), ("zone.count", &ZONES)];
     if context.is_sabotaged {

@@ -376,9 +376,11 @@ impl Scheduler for ReadFirst {
                 }
                 slot
             }
-            TimedOp::Erase { page } => {
+            TimedOp::Erase { page, pages } => {
                 self.close_block(page.0 / self.rules.pages_per_block);
-                self.take(Kind::Erase, page.0, host)
+                let slot = self.take(Kind::Erase, page.0, host);
+                self.slab[slot].bytes = pages;
+                slot
             }
         };
         self.order_in_block(slot);
