@@ -45,7 +45,8 @@ keys! { PARAMS:
     SUSPEND_RESUME: Option<u64> = time(), "from the end of the last read until the array goes on";
     SUSPEND_RUN: Option<u64> = time(), "the array runs so long before the first stop and between two";
     SUSPEND_TAIL: Option<u64> = time(), "no stop when the array needs no longer than this";
-    SUSPEND_MOST: Option<u32> = int(1, 1_000_000), "stops of one operation; 10 if absent";
+    SUSPEND_MOST: Option<u32> = int(1, 1_000_000), "stops of one program; 10 if absent";
+    SUSPEND_ERASE_MOST: Option<u32> = int(1, 1_000_000), "stops of one erase; absent: suspend_most";
     HOST_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
         "bytes per second of the host link in each direction; absent: no time";
     HOST_READ: Option<u64> = time(), "from the submission of a read until its channel knows of it";
@@ -55,6 +56,9 @@ keys! { PARAMS:
         "size of the controller's write buffer: writes are answered when they are in it; absent: none";
     WRITE_BUFFER_KIND: Option<String> = choice(&["volatile", "protected"]),
         "volatile: a flush waits for the programs; protected: it does not; volatile if absent";
+    INTAKE_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
+        "bytes per second of the host that the controller takes in the long run, whatever the dies can \
+         program; a write buffer full is taken at once; absent: no limit";
     GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
         "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
          most at gc_rate; fifo if absent";
@@ -121,6 +125,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
             bytes: timing.get(WRITE_BUFFER).unwrap_or(0),
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
         },
+        intake_bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
         gc_order: gc_order(geometry, timing)?,
     };
     check_units(geometry, timing, &options)?;
@@ -239,6 +244,7 @@ fn suspension(timing: &Params) -> Result<Suspension, ParamError> {
         run_ns: time(timing, SUSPEND_RUN)?,
         tail_ns: time(timing, SUSPEND_TAIL)?,
         most: timing.get(SUSPEND_MOST).unwrap_or(10),
+        erase_most: timing.get(SUSPEND_ERASE_MOST).or(timing.get(SUSPEND_MOST)).unwrap_or(10),
     })
 }
 

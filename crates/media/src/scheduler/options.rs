@@ -53,8 +53,10 @@ pub struct Suspension {
     pub run_ns: u64,
     /// No stop when the array needs no longer than this to finish, in nanoseconds.
     pub tail_ns: u64,
-    /// Stops of one operation.
+    /// Stops of one program.
     pub most: u32,
+    /// Stops of one erase.
+    pub erase_most: u32,
 }
 
 /// The order of operations of the layer itself (garbage collection and the like) against those of the host.
@@ -109,6 +111,9 @@ pub struct Options {
     pub host: HostLink,
     /// The write buffer.
     pub buffer: WriteBuffer,
+    /// Bytes per second of the host that the controller takes in the long run, whatever the dies can program;
+    /// a buffer full is taken at once. 0: no limit.
+    pub intake_bytes_per_s: u64,
     /// Host against the layer.
     pub gc_order: GcOrder,
 }
@@ -132,6 +137,7 @@ impl Default for Options {
             suspension: Suspension::default(),
             host: HostLink::default(),
             buffer: WriteBuffer::default(),
+            intake_bytes_per_s: 0,
             gc_order: GcOrder::Fifo,
         }
     }

@@ -146,6 +146,7 @@ fn suspension() -> Suspension {
         run_ns: 100,
         tail_ns: 50,
         most: 1,
+        erase_most: 1,
     }
 }
 

@@ -51,6 +51,7 @@ pub fn options() -> Options {
             run_ns: 300_000,
             tail_ns: 100_000,
             most: 10,
+            erase_most: 10,
         },
         host: HostLink {
             bytes_per_s: 5_000_000_000,

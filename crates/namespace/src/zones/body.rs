@@ -441,22 +441,18 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Programs pages without data of the host, up to a page of the zone, after a token. Each stripe over all
-    /// dies waits for the one before the last, so that the host's writes come in between.
+    /// dies waits for the one before, so that the host's writes come in between.
     pub fn pad(&mut self, zone: u32, end: u32, at: SimTime, after: Token) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();
-        let (mut before, mut last, mut this) = (after, after, Token::NONE);
-        let mut done = after;
+        let (mut before, mut done) = (after, after);
         while self.programmed(zone) < end {
             if self.programmed(zone).is_multiple_of(row) {
-                before = last;
-                last = self.device.join(this, after);
-                this = Token::NONE;
+                before = done;
             }
             let issue = Issue::new(at, Cause::Finish).after(before);
             let held = self.page_bytes;
             let programmed = self.program(zone, (0, held), zeroes.as_deref(), issue)?;
-            this = self.device.join(this, programmed);
             done = self.device.join(done, programmed);
         }
         Ok(done)

@@ -84,12 +84,12 @@ impl ReadFirst {
             return;
         }
         let op = &mut self.slab[slot];
-        let allowed = match op.kind {
-            Kind::Program => rules.programs,
-            Kind::Erase => rules.erases,
-            Kind::Read | Kind::Join | Kind::Page => false,
+        let (allowed, most) = match op.kind {
+            Kind::Program => (rules.programs, rules.most),
+            Kind::Erase => (rules.erases, rules.erase_most),
+            Kind::Read | Kind::Join | Kind::Page => (false, 0),
         };
-        if !allowed || op.stage != Stage::Array || op.run.stops >= rules.most {
+        if !allowed || op.stage != Stage::Array || op.run.stops >= most {
             return;
         }
         let end = op.run.from_ns + op.run.left_ns;
