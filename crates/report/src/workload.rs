@@ -41,10 +41,12 @@ pub fn render_workload_text(name: &str, stats: &TraceStats) -> String {
 
 fn mix(out: &mut String, stats: &TraceStats) {
     let mix = &stats.mix;
-    let bytes: u64 = mix.reads.bytes + mix.writes.bytes;
-    let rows: [(&str, Amount, bool); 5] = [
+    let bytes: u64 = mix.reads.bytes + mix.writes.bytes + mix.appends.bytes;
+    let rows: [(&str, Amount, bool); 7] = [
         ("reads", mix.reads, true),
         ("writes", mix.writes, true),
+        ("zone appends", mix.appends, true),
+        ("zone operations", mix.zone_ops, false),
         ("discards", mix.trims, false),
         ("write zeroes", mix.write_zeroes, false),
         ("flushes", mix.flushes, false),
@@ -142,7 +144,7 @@ fn alignment(out: &mut String, alignment: &[Alignment]) {
 
 fn time(out: &mut String, stats: &TraceStats) {
     let s = &stats.sequentiality;
-    let data = stats.mix.reads.requests + stats.mix.writes.requests;
+    let data = stats.sizes.count;
     let _ = writeln!(
         out,
         "  sequential             {} of reads and writes start where the last one ended, {} where one of the last 32 did; \

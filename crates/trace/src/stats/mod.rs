@@ -8,6 +8,7 @@
 //! distributions are log-linear histograms, series and points are thinned out by doubling their step.
 
 mod histogram;
+mod pointers;
 mod windows;
 
 pub use histogram::{Distribution, Histogram};
@@ -16,6 +17,7 @@ pub use windows::Window;
 use crate::error::Result;
 use crate::pages::{GRANULE, PageSet};
 use nandscape_core::{IoRecord, TraceOp, TraceReader, WorkloadInfo};
+use pointers::Pointers;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use windows::Windows;
@@ -47,6 +49,12 @@ pub struct Amount {
     pub bytes: u64,
 }
 
+impl Amount {
+    fn is_none(&self) -> bool {
+        self.requests == 0
+    }
+}
+
 /// Requests by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -57,6 +65,13 @@ pub struct Mix {
     pub write_zeroes: Amount,
     /// Flushes (no bytes).
     pub flushes: Amount,
+    /// Zone appends. Everything else that counts writes counts an append as the write that it leads to on a
+    /// device that is empty when the workload begins.
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    pub appends: Amount,
+    /// Operations on the state of zones (no bytes).
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    pub zone_ops: Amount,
 }
 
 /// Where starts and ends of reads and writes lie inside units of one size.
@@ -89,7 +104,7 @@ pub struct Point {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// `R W D Z F`.
+    /// Letter of the native CSV.
     pub op: char,
 }
 
@@ -218,6 +233,7 @@ struct Gather {
     windows: Windows,
     points: Vec<Point>,
     point_step: u64,
+    pointers: Pointers,
 }
 
 impl Gather {
@@ -237,17 +253,23 @@ impl Gather {
         }
         self.times = Some((self.times.map_or(at, |(first, _)| first), at));
         self.add_point(record);
-        self.windows.add(self.requests, record);
-        self.requests += 1;
         let amount = match record.op {
             TraceOp::Read => &mut self.mix.reads,
             TraceOp::Write => &mut self.mix.writes,
             TraceOp::Trim => &mut self.mix.trims,
             TraceOp::WriteZeroes => &mut self.mix.write_zeroes,
             TraceOp::Flush => &mut self.mix.flushes,
+            TraceOp::Append => &mut self.mix.appends,
+            TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => &mut self.mix.zone_ops,
         };
         amount.requests += 1;
-        amount.bytes += record.len;
+        amount.bytes += if record.op.zone_action().is_some() { 0 } else { record.len };
+        if record.op == TraceOp::Reset {
+            self.pointers.reset(record);
+        }
+        let record = &self.pointers.place(record);
+        self.windows.add(self.requests, record);
+        self.requests += 1;
         if matches!(record.op, TraceOp::Read | TraceOp::Write) && record.len > 0 {
             self.add_data(record);
         }
