@@ -1,12 +1,13 @@
 //! Statistics of a workload for a terminal (`trace stats`).
 
+use crate::contract;
 use crate::number::{grouped, printable};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_trace::TraceStats;
 use nandscape_trace::stats::{Alignment, Amount, Distribution};
 use std::fmt::Write as _;
 
-fn percent(part: u64, whole: u64) -> String {
+pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
@@ -36,6 +37,7 @@ pub fn render_workload_text(name: &str, stats: &TraceStats) -> String {
             grouped(info.time_reversals)
         );
     }
+    contract::render(&mut out, stats);
     out
 }
 
@@ -95,7 +97,7 @@ fn space(out: &mut String, stats: &TraceStats) {
     }
 }
 
-fn distribution(out: &mut String, name: &str, d: &Distribution, show: fn(u64) -> String) {
+pub fn distribution(out: &mut String, name: &str, d: &Distribution, show: fn(u64) -> String) {
     if d.count > 0 {
         let mean = show(d.mean.round() as u64);
         let _ = writeln!(

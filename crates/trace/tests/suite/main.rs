@@ -1,6 +1,7 @@
 //! The integration tests of this crate, in one program.
 
 mod conformance;
+mod contract;
 mod golden;
 mod public;
 mod round_trip;
