@@ -6,4 +6,5 @@ mod golden;
 mod public;
 mod round_trip;
 mod stats;
+mod uflip;
 mod workload;
