@@ -458,6 +458,9 @@ pub struct LatencyResult {
     pub write: LatencySummary,
     /// Of reads and writes together.
     pub all: LatencySummary,
+    /// Of operations on the state of zones (reset, finish, open, close), if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<LatencySummary>,
 }
 
 /// Distribution of latencies, in nanoseconds. `min`, `max` and `mean` are exact, percentiles within 0.1 %.
