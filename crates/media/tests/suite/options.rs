@@ -142,6 +142,7 @@ fn suspension() -> Suspension {
         programs: true,
         erases: false,
         stop_ns: 20,
+        erase_stop_ns: 20,
         resume_ns: 10,
         run_ns: 100,
         tail_ns: 50,

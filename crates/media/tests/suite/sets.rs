@@ -47,6 +47,7 @@ pub fn options() -> Options {
             programs: true,
             erases: false,
             stop_ns: 110_000,
+            erase_stop_ns: 110_000,
             resume_ns: 50_000,
             run_ns: 300_000,
             tail_ns: 100_000,
