@@ -187,6 +187,20 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             pairs.push((name, Kind::Rate.show_alone(rate)));
         }
     }
+    if let Some(zones) = &r.zones {
+        let states =
+            zones.states.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
+        pairs.push(("zones", states.collect::<Vec<_>>().join(", ")));
+        let counts = zones.counts;
+        let text = format!(
+            "{} opened, {} closed for others, {} finished, {} reset",
+            grouped(counts.opens),
+            grouped(counts.implicit_closes),
+            grouped(counts.finishes),
+            grouped(counts.resets)
+        );
+        pairs.push(("zone changes", text));
+    }
     pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
     if r.speed.time.wall_s > 0.0 {
         let text = format!(

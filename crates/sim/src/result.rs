@@ -2,11 +2,13 @@
 
 mod jobs;
 mod lifetime;
+mod zones;
 
 pub use jobs::{
     DirectionResult, JobResult, LatencyLevel, LatencyPoint, PercentilesOf, RateSamples, SyncResult,
 };
 pub use lifetime::LifetimeResult;
+pub use zones::{ZoneShown, ZonesResult};
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
@@ -63,6 +65,9 @@ pub struct RunResult {
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementReport>,
+    /// Zones, where the namespace has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZonesResult>,
     /// What the cache did; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
