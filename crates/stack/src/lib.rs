@@ -31,6 +31,7 @@ mod memory;
 mod options;
 pub mod partition;
 pub mod presets;
+mod request_log;
 mod run;
 pub mod storing;
 mod timing;

@@ -2,7 +2,8 @@
 //! namespaces of one subsystem.
 //!
 //! * `plan`: names, percentages and files become regions of namespaces.
-//! * `generator`, `places`: the next request of a job; `pace`: when it may be issued.
+//! * `generator`, `places`: the next request of a job; `zoned`: the same with a `zonemode`; `pace`: when it may
+//!   be issued.
 //! * `engine`: the event loop; `measure`, [`timeline`]: measurements; `document`: the result.
 //!
 //! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total
@@ -12,6 +13,8 @@ mod axmap;
 mod document;
 mod engine;
 mod generator;
+mod hints;
+mod log;
 mod measure;
 mod pace;
 mod permutation;
@@ -21,7 +24,10 @@ mod process;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
+mod zoned;
+mod zones_plan;
 
+pub use log::{Logged, RequestLog};
 pub use plan::PlanError;
 pub use timeline::JobSeries;
 
@@ -30,6 +36,7 @@ use crate::replay::Progress;
 use crate::result::{RunError, RunResult};
 use crate::sums;
 use engine::{Engine, Failure};
+use log::Log;
 use nandscape_core::{Extent, Subsystem};
 use nandscape_jobs::JobFile;
 use std::sync::atomic::AtomicBool;
@@ -50,6 +57,8 @@ pub struct JobOptions<'a> {
     pub with_detail: bool,
     /// Set from outside to stop early; the result is then marked partial.
     pub stop: Option<&'a AtomicBool>,
+    /// Hears of every request of jobs with `write_iolog`.
+    pub log: Option<&'a dyn RequestLog>,
 }
 
 /// A run's result document and, if asked for, what happened when.
@@ -90,11 +99,12 @@ pub fn run_jobs(
 ) -> Result<JobsOutcome, JobsError> {
     let plan = plan::plan(&file.jobs, subsystem.namespaces())?;
     let rows = document::rows(&file.jobs);
-    let mut engine = Engine::new(subsystem, &file.jobs, &plan.jobs, options.seed, options.stop, progress);
-    let mut outcome = precondition(&mut engine, &plan, options);
+    let mut engine = Engine::new(subsystem, &file.jobs, &plan, options.seed, options.stop, progress);
+    let mut outcome = precondition(&mut engine, &plan, options).and_then(|()| engine.adopt_zones());
     engine.begin();
     let erases_before = sums::erases(engine.subsystem.inspect().layers);
     on_counted();
+    engine.log = options.log.map(|log| Log::new(log, &file.jobs, &plan.areas));
     if options.with_series {
         engine.timeline = Some(Timeline::new(rows.names.clone(), rows.row_of.clone(), options.interval_ns));
     }

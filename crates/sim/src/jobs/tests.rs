@@ -171,6 +171,7 @@ fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {
         interval_ns: None,
         with_detail: false,
         stop: None,
+        log: None,
     };
     run_jobs(fake, &file, "t.fio", &options, &mut || {}, &mut |_| {})
 }

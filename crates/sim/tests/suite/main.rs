@@ -2,3 +2,4 @@
 
 mod mqsim;
 mod replay;
+mod zones;
