@@ -18,7 +18,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 GLOBAL = "[global]\nioengine=psync\nfilename={file}\nsize=8m\nbs=16k\nzonemode=zbd\nzonesize=1m\n"
-# Job files by name: [global], then sections; a section without options but a name has a log of its own.
+# In fio a filename of a job goes beside that of [global].
+TWO_FILES = GLOBAL.replace("filename={file}", "filename={file}:{file}2")
+# Sections of job files by name, behind GLOBAL where they have no [global] of their own.
 JOBS = {
     "sequential": "[a]\nrw=write\n",
     "sequential_twice": "[a]\nrw=write\nloops=2\n",
@@ -57,16 +59,18 @@ JOBS = {
     "several_limited": "[a]\nrw=randwrite\nmax_open_zones=6\njob_max_open_zones=2\nio_size=5m\n"
                        "[b]\nstonewall\nrw=randwrite\nmax_open_zones=6\njob_max_open_zones=3\nio_size=9m\n",
     "several_apart": "[a]\nrw=randwrite\nsize=4m\n[b]\nrw=randwrite\nsize=4m\noffset=4m\n",
-    "copies": "[a]\nrw=randwrite\nsize=2z\noffset_increment=2z\nnumjobs=4\nbs=8k\n",
     "zone_units": "[a]\nrw=write\nsize=3z\noffset=2z\nio_size=5z\n",
-    "rounding": "[a]\nrw=randwrite\noffset=300k\nsize=5300k\nio_size=9m\n[b]\nstonewall\nrw=randread\noffset=300k\nsize=5300k\n",
+    "rounding": "[a]\nrw=randwrite\noffset=300k\nsize=5300k\n[b]\nstonewall\nrw=randread\noffset=300k\nsize=5300k\n",
     "skip": "[a]\nrw=write\nzoneskip=1z\n[b]\nstonewall\nrw=read\nzoneskip=1z\n",
     "skip_beyond": "[b]\nstonewall\nrw=read\nzoneskip=2z\nread_beyond_wp=1\n",
     "trim": "[w]\nrw=write\nio_size=6m\n[t]\nstonewall\nrw=trim\nbs=16k,16k,1m\nio_size=3m\n[r]\nstonewall\nrw=randtrim\nbs=16k,16k,1m\n",
     "trimwrite": "[w]\nrw=trimwrite\nbs=1m\n[r]\nstonewall\nrw=randtrimwrite\nbs=1m\n",
-    "files": "[a]\nrw=randwrite\nfilename={file}:{file}2\nmax_open_zones=2\nsize=12m\n",
-    "files_random": "[a]\nrw=randrw\nfilename={file}:{file}2\nmax_open_zones=2\nsize=12m\nfile_service_type=random:3\n",
+    "files": TWO_FILES + "[a]\nrw=randwrite\nmax_open_zones=2\nsize=12m\n",
+    "files_random": TWO_FILES + "[a]\nrw=randrw\nmax_open_zones=2\nsize=12m\nfile_service_type=random:3\n",
     "not_a_power": "[a]\nrw=randwrite\nzonesize=1536k\nmax_open_zones=2\n",
+    "asynchronous": "[a]\nioengine=libaio\nrw=randwrite\nmax_open_zones=3\nbsrange=4k-48k\nio_size=20m\n"
+                    "[b]\nstonewall\nioengine=libaio\nrw=randrw\nmax_open_zones=3\nloops=2\n",
+    "time_based": "[w]\nrw=write\nsize=2m\nio_size=2m\n[a]\nstonewall\nrw=randrw\nsize=4m\ntime_based\nruntime=1\n",
     "flushes": "[a]\nrw=randwrite\nfsync=7\nmax_open_zones=2\nio_size=3m\n",
     "stride": "[a]\nrw=read\nzonemode=strided\nzonesize=256k\nzonerange=1m\nzoneskip=512k\n",
     "stride_random": "[a]\nrw=randread\nzonemode=strided\nzonesize=512k\nzoneskip=256k\n",
@@ -108,9 +112,9 @@ def requests(path):
 
 
 def job_file(text, work, kind):
-    """The job file with a log for each section; copies share the log of theirs."""
+    """The job file with a log for each section."""
     lines, names = [], []
-    for line in (GLOBAL + text).format(file=work / "data").splitlines():
+    for line in (text if text.startswith("[global]") else GLOBAL + text).format(file=work / "data").splitlines():
         lines.append(line)
         if line.startswith("[") and line != "[global]":
             names.append(line[1:-1])
@@ -144,10 +148,11 @@ def compare(name, text, binary, fio, failures):
         total = 0
         for job in names:
             ours_rows, theirs_rows = requests(work / f"ours.{job}"), requests(work / f"theirs.{job}")
-            if "numjobs" in text:
-                # Copies run at the same time.
-                ours_rows.sort()
-                theirs_rows.sort()
+            if "time_based" in text:
+                # Who makes more requests in that time does not matter.
+                both = min(len(ours_rows), len(theirs_rows))
+                if both > 500:
+                    del ours_rows[both:], theirs_rows[both:]
             total += len(theirs_rows)
             if ours_rows == theirs_rows:
                 continue
@@ -168,7 +173,7 @@ def compare_refusals(binary, fio, failures):
             theirs = run([fio, path], work)
             ours = run([binary, "replay", path, "--config", HERE / "small.toml", "--quiet"], work)
             shown = text.replace("\n", " ")
-            if theirs.returncode == 0:
+            if theirs.returncode == 0 and "got signal" not in theirs.stdout + theirs.stderr:
                 failures.append(f"{shown}: fio accepts it")
             if ours.returncode == 0 or key not in ours.stderr or "panicked" in ours.stderr:
                 failures.append(f"{shown}: exit {ours.returncode}, expected an error that names {key}: {ours.stderr}")

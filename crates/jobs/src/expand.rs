@@ -90,13 +90,14 @@ impl JobFile {
             }
         }
         job.options = typed(&section.entries);
-        if extra.is_synchronous && job.depth > 1 {
+        if extra.is_synchronous == Some(true) && job.depth > 1 {
             self.notes.push(format!(
                 "job {}: a synchronous ioengine has one request outstanding, so iodepth={} is 1, as in fio",
                 job.name, job.depth
             ));
             job.depth = 1;
         }
+        job.is_synchronous = extra.is_synchronous.unwrap_or(job.depth == 1);
         check(&job)?;
         if self.jobs.len() + extra.copies as usize > MAX_JOBS {
             let message = format!("numjobs={} makes more than {MAX_JOBS} jobs in all", extra.copies);
@@ -210,7 +211,9 @@ fn check_zoning(job: &Job) -> Result<(), String> {
     for direction in crate::Direction::ALL.into_iter().filter(|d| job.does(*d)) {
         let bytes = &job.block_size[direction as usize];
         if direction == crate::Direction::Trim && !bytes.is_fixed() {
-            return Err("trims with zonemode=zbd reset whole zones: expected bs=READ,WRITE,ZONESIZE".to_owned());
+            return Err(
+                "trims with zonemode=zbd reset whole zones: expected bs=READ,WRITE,ZONESIZE".to_owned()
+            );
         }
         // fio itself ends at an assertion.
         if direction == crate::Direction::Write && !bytes.min.is_multiple_of(512) {

@@ -179,7 +179,11 @@ pub struct Zoning {
 impl Zoning {
     /// Writes between two early resets.
     pub fn writes_until_reset(&self) -> u32 {
-        if self.reset_frequency > 0.0 { (1.0 / self.reset_frequency).min(f64::from(u32::MAX)) as u32 } else { u32::MAX }
+        if self.reset_frequency > 0.0 {
+            (1.0 / self.reset_frequency).min(f64::from(u32::MAX)) as u32
+        } else {
+            u32::MAX
+        }
     }
 }
 
@@ -333,6 +337,8 @@ pub struct Job {
 
     /// `iodepth`.
     pub depth: u32,
+    /// `ioengine` has one request under way at a time; so has fio's default.
+    pub is_synchronous: bool,
     /// `thinktime`.
     pub think_ns: u64,
     /// `thinktime_blocks`.

@@ -20,8 +20,8 @@ use std::ops::RangeInclusive;
 pub(crate) struct Extra {
     pub copies: u32,
     pub new_group: bool,
-    /// `ioengine` has one request outstanding at a time.
-    pub is_synchronous: bool,
+    /// Whether `ioengine` has one request outstanding at a time, where it is given.
+    pub is_synchronous: Option<bool>,
 }
 
 /// A value with how its unit letters are read.

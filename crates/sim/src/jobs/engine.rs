@@ -14,8 +14,8 @@ use crate::replay::Progress;
 use nandscape_core::command::{Payload, Reply};
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneFilter};
 use nandscape_core::{
-    BlockCommand, Command, Extent, Hint, NamespaceError, NamespaceResult, Op, Outstanding, SimTime, Subsystem,
-    Token,
+    BlockCommand, Command, Extent, Hint, NamespaceError, NamespaceResult, Op, Outstanding, SimTime,
+    Subsystem, Token,
 };
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
@@ -193,8 +193,7 @@ impl<'a> Engine<'a> {
         for job in 0..self.processes.len() {
             let Some(walker) = self.processes[job].walker() else { continue };
             for (namespace, zone) in walker.adopt_open(&mut self.zones) {
-                let pending =
-                    Pending { job: 0, kind: Kind::Layout, bytes: 0, issued: self.now, zone: None };
+                let pending = Pending { job: 0, kind: Kind::Layout, bytes: 0, issued: self.now, zone: None };
                 self.submit_reset(namespace, zone, pending)?;
             }
         }
@@ -341,8 +340,19 @@ impl<'a> Engine<'a> {
         (0..job).any(|other| self.jobs[other].name == *name && self.processes[other].phase != Phase::Done)
     }
 
+    /// A job does all that it can do now.
     #[inline]
     fn pump(&mut self, job: u32) -> Result<(), Failure> {
+        self.go_on(job)?;
+        // What it left others may use.
+        for set in &mut self.zones {
+            self.wakes.extend(set.woken.drain(..).map(|job| Reverse((self.now, job))));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn go_on(&mut self, job: u32) -> Result<(), Failure> {
         loop {
             match self.processes[job as usize].next(self.now, &mut self.zones) {
                 Next::Request(request) => self.issue(job, request)?,
@@ -374,6 +384,7 @@ impl<'a> Engine<'a> {
         let now = self.now;
         let process = &mut self.processes[job as usize];
         (process.phase, process.life.ended) = (Phase::Done, now);
+        process.leave_zones(&mut self.zones);
         self.unfinished -= 1;
         self.has_ended_jobs = true;
         if !self.jobs[job as usize].ends_all {
@@ -493,16 +504,15 @@ impl<'a> Engine<'a> {
         }
         let process = &mut self.processes[pending.job as usize];
         process.complete(direction, pending.bytes, latency, now);
-        let Some(used) = pending.zone else { return self.pump(pending.job) };
-        let waiting = process.leave_zone(used, &mut self.zones);
-        self.pump(pending.job)?;
-        waiting.into_iter().try_for_each(|job| self.pump(job))
+        if let Some(used) = pending.zone {
+            process.leave_zone(used, &mut self.zones);
+        }
+        self.pump(pending.job)
     }
 
     fn was_reset(&mut self, job: u32) -> Result<(), Failure> {
-        let waiting = self.processes[job as usize].was_reset(&mut self.zones);
-        self.pump(job)?;
-        waiting.into_iter().try_for_each(|job| self.pump(job))
+        self.processes[job as usize].was_reset(&mut self.zones);
+        self.pump(job)
     }
 
     fn flushed(&mut self, pending: Pending) -> Result<(), Failure> {

@@ -117,7 +117,9 @@ impl Planner<'_> {
         // As in fio a job without a file name has a file of its own; where its size is not given in bytes, or
         // where the namespace has zones, that cannot be meant.
         Ok(vec![match job.size {
-            Amount::Bytes(_) if self.namespaces.first().is_none_or(|info| info.zones.is_none()) => self.file(&format!("{}.{}.0", job.name, job.copy)),
+            Amount::Bytes(_) if self.namespaces.first().is_none_or(|info| info.zones.is_none()) => {
+                self.file(&format!("{}.{}.0", job.name, job.copy))
+            }
             _ => Target::Namespace(0),
         }])
     }

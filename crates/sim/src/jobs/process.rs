@@ -119,7 +119,10 @@ pub(crate) enum Next {
     Request(Request),
     Flush,
     /// Reset the zone that begins at a byte of a namespace.
-    Reset { namespace: u32, zone: u64 },
+    Reset {
+        namespace: u32,
+        zone: u64,
+    },
     Sleep(u64),
     /// Wait for something else.
     Nothing,
@@ -302,16 +305,27 @@ impl Process {
         }
     }
 
-    /// A zone was reset; gives the jobs that wait for it.
-    pub fn was_reset(&mut self, sets: &mut [ZoneSet]) -> Vec<u32> {
+    /// A zone was reset.
+    pub fn was_reset(&mut self, sets: &mut [ZoneSet]) {
         self.inflight -= 1;
         self.blocked = Blocked::No;
-        self.walker().map(|walker| walker.was_reset(sets)).unwrap_or_default()
+        if let Some(walker) = self.walker() {
+            walker.was_reset(sets);
+        }
     }
 
-    /// A request is done that kept others out of a zone; gives the jobs that wait for it.
-    pub fn leave_zone(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) -> Vec<u32> {
-        self.walker().map(|walker| walker.completed(used, sets)).unwrap_or_default()
+    /// A request is done that kept others out of a zone.
+    pub fn leave_zone(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) {
+        if let Some(walker) = self.walker() {
+            walker.completed(used, sets);
+        }
+    }
+
+    /// It has ended, and needs no zone any more.
+    pub fn leave_zones(&mut self, sets: &mut [ZoneSet]) {
+        if let Some(walker) = self.walker() {
+            walker.abandon(sets);
+        }
     }
 
     /// Whether a flush is to be issued before it is done.

@@ -39,7 +39,10 @@ fn in_bytes(job: &Job, namespaces: &[NamespaceInfo]) -> Result<Job, PlanError> {
         let Amount::Zones(zones) = *amount else { continue };
         let bytes = zone.checked_mul(u64::from(zones)).filter(|bytes| *bytes > 0 || zones == 0);
         *amount = Amount::Bytes(bytes.ok_or_else(|| {
-            error(job, format!("{key}={zones}z: expected a zonemode and a zonesize of which that is a multiple"))
+            error(
+                job,
+                format!("{key}={zones}z: expected a zonemode and a zonesize of which that is a multiple"),
+            )
         })?);
     }
     Ok(out)
@@ -102,7 +105,8 @@ impl Zones {
             return Ok(Some(WalkPlan { files, size, io_size, zone_size, zone_range, zone_skip: 0 }));
         };
         if zoning.mode == ZoneMode::Zbd && !zone_skip.is_multiple_of(zone_size) {
-            let message = format!("zoneskip={zone_skip}: expected a multiple of the zones of {zone_size} bytes");
+            let message =
+                format!("zoneskip={zone_skip}: expected a multiple of the zones of {zone_size} bytes");
             return Err(error(job, message));
         }
         Ok(Some(WalkPlan { files, size, io_size, zone_size, zone_range, zone_skip }))
@@ -203,18 +207,17 @@ fn check_job_limit(job: &Job, plan: &ZonesPlan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Cuts the region of a job that writes to whole zones.
+/// Cuts the region to whole zones, but for a sequential read.
 fn cut(job: &Job, file: &mut FilePlan, zones: &ZonesPlan) -> Result<(), PlanError> {
-    let Pattern { writes, trims, .. } = job.pattern;
-    if !writes && !trims {
+    let Pattern { writes, trims, is_random, .. } = job.pattern;
+    if !writes && !trims && !is_random {
         return Ok(());
     }
     let end = file.offset + file.len;
     let last = u64::from(zones.count) * zones.size;
     let (from, to) = (file.offset.next_multiple_of(zones.size), (end / zones.size * zones.size).min(last));
     if from >= to {
-        let message =
-            format!("its region of {} bytes has no whole zone of {} bytes", file.len, zones.size);
+        let message = format!("its region of {} bytes has no whole zone of {} bytes", file.len, zones.size);
         return Err(error(job, message));
     }
     (file.offset, file.len) = (from, to - from);
@@ -224,7 +227,10 @@ fn cut(job: &Job, file: &mut FilePlan, zones: &ZonesPlan) -> Result<(), PlanErro
 fn check_blocks(job: &Job, zones: &ZonesPlan) -> Result<(), PlanError> {
     let [_, write, trim] = &job.block_size;
     if job.does(Direction::Write) && write.max > zones.size {
-        return Err(error(job, format!("bs={}: expected at most the {} bytes of a zone", write.max, zones.size)));
+        return Err(error(
+            job,
+            format!("bs={}: expected at most the {} bytes of a zone", write.max, zones.size),
+        ));
     }
     if job.does(Direction::Write) && write.min > zones.capacity {
         let message =
@@ -236,4 +242,91 @@ fn check_blocks(job: &Job, zones: &ZonesPlan) -> Result<(), PlanError> {
         return Err(error(job, message));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::plan::{Plan, plan};
+    use nandscape_core::zone::ZoneShape;
+    use nandscape_jobs::JobFile;
+
+    const M: u64 = 1 << 20;
+
+    /// Plans a job file on a namespace of 8 MiB, with zones or without.
+    fn planned(text: &str, has_zones: bool) -> Result<Plan, String> {
+        let shape = ZoneShape {
+            zones: 4,
+            size: 2 * M,
+            capacity: M + M / 2,
+            block: 512,
+            max_active: Some(3),
+            max_open: Some(3),
+        };
+        let info = NamespaceInfo {
+            name: "ns1".to_owned(),
+            capacity_bytes: 8 * M,
+            page_bytes: 4096,
+            set: 0,
+            endurance_group: 0,
+            zones: has_zones.then_some(shape),
+        };
+        let text = format!("[global]\nzonemode=zbd\nrw=write\nbs=64k\n{text}");
+        let file = JobFile::parse("t.fio", &text).map_err(|error| error.to_string())?;
+        plan(&file.jobs, &[info]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn zones_are_those_of_the_namespace_or_of_zonesize() {
+        let plan = planned("[a]\nfilename=ns1\n", true).unwrap();
+        let zones = plan.zones[0];
+        assert!(zones.is_device);
+        assert_eq!((zones.count, zones.size, zones.capacity, zones.max_open), (4, 2 * M, M + M / 2, 3));
+        let text = "zonesize=1m\nzonecapacity=768k\nmax_open_zones=2\n[a]\nfilename=ns1\n[b]\nfilename=ns1\n";
+        let plan = planned(text, false).unwrap();
+        assert_eq!(plan.zones.len(), 1, "jobs on one namespace share its zones");
+        let zones = plan.zones[0];
+        assert!(!zones.is_device);
+        assert_eq!((zones.count, zones.size, zones.capacity, zones.max_open), (8, M, 768 * 1024, 2));
+        let plan = planned("[a]\nignore_zone_limits=1\n", true).unwrap();
+        assert_eq!(plan.zones[0].max_open, 0);
+        let plan = planned("size=4m\nzonesize=1m\n[a]\n[b]\n", false).unwrap();
+        assert_eq!(plan.zones.iter().map(|zones| zones.start).collect::<Vec<_>>(), [0, 4 * M], "two files");
+    }
+
+    #[test]
+    fn regions_are_cut_to_whole_zones_and_sizes_may_count_zones() {
+        let region = |text: &str| {
+            let plan = planned(text, true).unwrap();
+            let file = plan.jobs[0].walk.as_ref().unwrap().files[0];
+            (file.offset / M, file.len / M)
+        };
+        assert_eq!(region("[a]\noffset=1m\nsize=6m\n"), (2, 4));
+        assert_eq!(region("[a]\noffset=1z\nsize=2z\n"), (2, 4));
+        assert_eq!(region("rw=read\n[a]\noffset=1m\nsize=6m\n"), (1, 6), "a sequential read is not cut");
+        assert_eq!(region("rw=randread\n[a]\noffset=1m\nsize=6m\n"), (2, 4));
+    }
+
+    #[test]
+    fn what_fio_refuses_is_named_with_key_and_value() {
+        for (text, has_zones, named) in [
+            ("[a]\n", false, "zonesize"),
+            ("[a]\nzonesize=1m\n", true, "zonesize=1048576"),
+            ("[a]\nzonesize=16m\n", false, "zonesize=16777216"),
+            ("[a]\nbs=4m\n", true, "bs=4194304"),
+            ("[a]\nbs=1792k\n", true, "bs=1835008"),
+            ("[a]\nbs=5000\n", true, "bs=5000"),
+            ("[a]\nrw=trim\n", true, "bs=65536"),
+            ("[a]\nmax_open_zones=4\n", true, "max_open_zones=4"),
+            ("[a]\nmax_open_zones=2\n[b]\nmax_open_zones=3\n", true, "max_open_zones=3"),
+            ("[a]\nzonesize=1m\njob_max_open_zones=2\n", false, "job_max_open_zones=2"),
+            ("[a]\nzoneskip=64k\n", true, "zoneskip=65536"),
+            ("[a]\nsize=1m\n", true, "no whole zone"),
+            ("[a]\nzonesize=1m\nzonecapacity=2m\n", false, "zonecapacity=2097152"),
+            ("[a]\nfilename=/tmp/x\nsize=2m\n", true, "filename=/tmp/x"),
+        ] {
+            let message = planned(text, has_zones).expect_err(text);
+            assert!(message.contains(named) && message.contains("t.fio"), "{text}: {message}");
+        }
+    }
 }

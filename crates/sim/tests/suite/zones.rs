@@ -4,7 +4,7 @@
 //! ends the run.
 
 use nandscape_core::command::{Payload, Reply};
-use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneShape, ZoneState};
+use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneShape};
 use nandscape_core::{
     Allocation, Answer, Clocked, Command, Completion, Control, Extent, Inspect, NamespaceError,
     NamespaceInfo, Op, SimTime, Subsystem, Token,
@@ -89,11 +89,7 @@ impl Subsystem for Zoned {
                 self.resets += 1;
             }
             Command::Zone(ZoneCommand::Report { from, filter, room }) => {
-                let mut report = self.table.report(from / BLOCK, filter, room)?;
-                for zone in &mut report.zones {
-                    (zone.start, zone.capacity) = (zone.start * BLOCK, zone.capacity * BLOCK);
-                    zone.write_pointer = zone.write_pointer.map(|pointer| pointer * BLOCK);
-                }
+                let report = self.table.report(from / BLOCK, filter, room)?;
                 return Ok(Answer { done: Token::NONE, reply: Reply::Zones(Box::new(report)) });
             }
             other @ Command::Zone(_) => return Err(NamespaceError::NotSupported { command: other.name() }),
@@ -156,13 +152,17 @@ impl RequestLog for Lines {
 
 /// Runs a job file; every job is logged.
 fn run(device: &mut Zoned, text: &str) -> (RunResult, Vec<Vec<String>>) {
+    run_after(device, text, &Precondition::default())
+}
+
+fn run_after(device: &mut Zoned, text: &str, precondition: &Precondition) -> (RunResult, Vec<Vec<String>>) {
     let mut file = JobFile::parse("t.fio", text).unwrap_or_else(|e| panic!("{e}"));
     for job in &mut file.jobs {
         job.logs.requests = Some(String::new());
     }
     let lines = Lines::default();
     let options = JobOptions {
-        precondition: &Precondition::default(),
+        precondition,
         seed: 42,
         with_series: false,
         interval_ns: None,
@@ -188,7 +188,9 @@ fn requests_on_zones_are_those_of_fio_on_null_blk() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/null_blk");
     let mut names: Vec<String> = std::fs::read_dir(directory)
         .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_suffix(".fio").map(String::from))
+        .filter_map(|entry| {
+            entry.unwrap().file_name().into_string().unwrap().strip_suffix(".fio").map(String::from)
+        })
         .collect();
     names.sort();
     assert!(names.len() >= 15, "{names:?}");
@@ -201,6 +203,7 @@ fn requests_on_zones_are_those_of_fio_on_null_blk() {
         let limits = (limit("max_open"), limit("max_active"));
         let mut device = Zoned::new(header["zones"] as u32, size, capacity, limits.0, limits.1);
         for run_number in 1..=header["runs"] {
+            device.now = 0;
             let (result, ours) = run(&mut device, &text);
             assert_eq!(result.error, None, "{name}, run {run_number}");
             for (job, ours) in result.jobs.iter().zip(&ours) {
@@ -208,7 +211,9 @@ fn requests_on_zones_are_those_of_fio_on_null_blk() {
                 let theirs: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix(&*prefix)).collect();
                 let at = theirs.iter().zip(ours).position(|(a, b)| a != b);
                 let at = at.unwrap_or(theirs.len().min(ours.len()));
-                let around = |lines: &[String]| lines[at.saturating_sub(2).min(lines.len())..].iter().take(5).cloned().collect();
+                let around = |lines: &[String]| {
+                    lines[at.saturating_sub(2).min(lines.len())..].iter().take(5).cloned().collect()
+                };
                 let theirs: Vec<String> = theirs.into_iter().map(String::from).collect();
                 let (of_fio, of_ours): (Vec<String>, Vec<String>) = (around(&theirs), around(ours));
                 assert!(
@@ -221,4 +226,44 @@ fn requests_on_zones_are_those_of_fio_on_null_blk() {
             }
         }
     }
+}
+
+#[test]
+fn jobs_at_depth_keep_to_write_pointers_and_limits() {
+    for jobs in [
+        "[a]\nnumjobs=3\nmax_open_zones=4\njob_max_open_zones=2\n",
+        "[a]\nmax_open_zones=2\n[b]\nrw=randrw\n",
+        "[a]\nzone_reset_threshold=0.2\nzone_reset_frequency=0.1\n[b]\nrw=write\n",
+        "[a]\nrw=randrw\nbsrange=4k-96k\n[b]\nrw=read\n[c]\nrw=randtrim\nbs=16k,16k,1m\n",
+    ] {
+        let mut device = Zoned::new(8, MIB, 768 << 10, Some(4), Some(4));
+        let global = "[global]\nrw=randwrite\nbs=16k\niodepth=8\nzonemode=zbd\nio_size=24m\nfilename=ns1\n";
+        let (result, lines) = run(&mut device, &format!("{global}{jobs}"));
+        assert_eq!(result.error, None, "{jobs}");
+        assert!(device.most_open <= 4 && device.resets > 0, "{jobs}: {device:?}");
+        assert!(lines[0].len() > 100, "{jobs}: {}", lines[0].len());
+    }
+}
+
+#[test]
+fn resets_take_time_and_are_no_requests() {
+    let mut device = Zoned::new(4, MIB, MIB, None, None);
+    let (result, lines) = run(&mut device, "[a]\nfilename=ns1\nrw=write\nbs=64k\nzonemode=zbd\nloops=2\n");
+    let job = &result.jobs[0];
+    assert_eq!((job.write.requests, lines[0].len(), device.resets), (128, 128, 4));
+    assert_eq!(job.runtime_ns, 128 * TAKES_NS[0] + 4 * TAKES_NS[1]);
+    assert_eq!(job.write.latency_ns.max, TAKES_NS[0], "a write begins when its zone is reset");
+}
+
+#[test]
+fn a_filled_namespace_has_full_zones() {
+    let mut device = Zoned::new(4, MIB, 768 << 10, None, None);
+    let fill = "fill".parse().unwrap();
+    let (result, lines) = run_after(
+        &mut device,
+        "[a]\nfilename=ns1\nrw=randread\nbs=64k\nzonemode=zbd\n[b]\nstonewall\nfilename=ns1\nrw=write\nbs=64k\nzonemode=zbd\n",
+        &fill,
+    );
+    assert_eq!(result.error, None);
+    assert_eq!((lines[0].len(), lines[1].len(), device.resets), (64, 48, 4), "a write resets its zone");
 }

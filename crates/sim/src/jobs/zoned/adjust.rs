@@ -19,14 +19,16 @@ pub(super) struct Pending {
     pub len: u64,
     /// The random map marks it.
     pub is_marked: bool,
-    /// It keeps other jobs out of its zone.
-    pub is_locked: bool,
+    /// The zone that it keeps other jobs out of.
+    pub zone: Option<u32>,
     stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     New,
+    /// Its zone may not be opened: it goes to an open one.
+    Convert,
     /// An open zone is full: open another one behind `zone`, once nothing is under way if `quiesces`.
     Search {
         zone: u32,
@@ -65,7 +67,7 @@ impl Pending {
             offset: place.offset,
             len,
             is_marked: place.is_marked,
-            is_locked: false,
+            zone: None,
             stage: Stage::New,
         }
     }
@@ -86,16 +88,13 @@ impl Walker {
     }
 
     /// The device has reset the zone that was asked for.
-    pub fn was_reset(&mut self, sets: &mut [ZoneSet]) -> Vec<u32> {
-        let Some(pending) = &mut self.pending else { return Vec::new() };
+    pub fn was_reset(&mut self, sets: &mut [ZoneSet]) {
+        let Some(pending) = &mut self.pending else { return };
         let (Stage::Resetting(zone), Some(set)) = (pending.stage, self.files[pending.file].plan.set) else {
             unreachable!("only a job that resets a zone is told so")
         };
         pending.stage = Stage::Ready(zone);
-        let set = &mut sets[set as usize];
-        set.reset(zone);
-        set.release(zone);
-        std::mem::take(&mut set.waiting)
+        sets[set as usize].reset(zone);
     }
 
     /// Waits for a request of another job.
@@ -104,6 +103,12 @@ impl Walker {
             set.waiting.push(self.job.number);
         }
         Adjusted::Wait
+    }
+
+    /// Keeps others out of a zone.
+    fn hold(&self, pending: &mut Pending, set: &mut ZoneSet, zone: u32) {
+        set.take(zone, self.job.number);
+        pending.zone = Some(zone);
     }
 
     fn adjust_read(&self, pending: &mut Pending, set: &mut ZoneSet) -> Adjusted {
@@ -137,7 +142,7 @@ impl Walker {
         let room = set.zone(zone).pointer - offset;
         pending.len = pending.len.min(room) / smallest * smallest;
         pending.offset = offset;
-        pending.is_locked = true;
+        self.hold(pending, set, zone);
         debug_assert!(pending.len > 0 && file.plan.set.is_some(), "{pending:?}");
         Adjusted::Accepted
     }
@@ -175,7 +180,7 @@ impl Walker {
         if set.is_taken(zone, self.job.number) {
             return self.wait(set);
         }
-        pending.is_locked = true;
+        self.hold(pending, set, zone);
         Adjusted::Accepted
     }
 
@@ -192,24 +197,29 @@ impl Walker {
                     pending.stage = if set.open(zone, &mut self.held, zoning.job_max_open) {
                         Stage::Opened(zone)
                     } else {
-                        match self.convert(pending, set, smallest) {
-                            Some(stage) => stage,
-                            None => return Adjusted::Nowhere,
-                        }
+                        Stage::Convert
                     };
                 }
+                Stage::Convert => match self.convert(pending, set, smallest) {
+                    Some(Stage::Opened(zone)) if set.is_taken(zone, self.job.number) => {
+                        return self.wait(set);
+                    }
+                    Some(stage) => pending.stage = stage,
+                    None => return Adjusted::Nowhere,
+                },
                 Stage::Search { zone, quiesces, again } => {
                     if quiesces && inflight > 0 {
                         return Adjusted::Wait;
                     }
                     match self.search(pending, set, zone, smallest) {
-                        Ok(found) => pending.stage = Stage::Opened(found),
-                        Err(zone) => {
+                        Found::Zone(found) => pending.stage = Stage::Opened(found),
+                        Found::Taken => return self.wait(set),
+                        Found::Nothing { last } => {
                             let is_busy = set.inflight > 0;
                             if !is_busy && !again {
                                 return Adjusted::Nowhere;
                             }
-                            pending.stage = Stage::Search { zone, quiesces: true, again: is_busy };
+                            pending.stage = Stage::Search { zone: last, quiesces: true, again: is_busy };
                             if set.inflight > inflight {
                                 return self.wait(set);
                             }
@@ -217,9 +227,7 @@ impl Walker {
                     }
                 }
                 Stage::Opened(zone) => {
-                    if set.is_taken(zone, self.job.number) {
-                        return self.wait(set);
-                    }
+                    self.hold(pending, set, zone);
                     if zoning.reset_frequency > 0.0 && self.is_early_reset(pending, set) {
                         set.zone_mut(zone).is_due = true;
                     }
@@ -233,9 +241,6 @@ impl Walker {
                     if inflight > 0 {
                         return Adjusted::Wait;
                     }
-                    if set.is_taken(zone, self.job.number) {
-                        return self.wait(set);
-                    }
                     set.zone_mut(zone).is_due = false;
                     pending.stage = Stage::Ready(zone);
                     if set.zone(zone).written() == 0 {
@@ -245,22 +250,18 @@ impl Walker {
                         set.reset(zone);
                         continue;
                     }
-                    set.take(zone, self.job.number);
                     pending.stage = Stage::Resetting(zone);
                     let zone = set.plan.start + set.start_of(zone);
                     return Adjusted::Reset { namespace: set.plan.namespace, zone };
                 }
                 Stage::Resetting(_) => return Adjusted::Wait,
                 Stage::Ready(zone) => {
-                    if set.is_taken(zone, self.job.number) {
-                        return self.wait(set);
-                    }
                     let entry = set.zone(zone);
                     let len = pending.len.min(entry.end() - entry.pointer) / smallest * smallest;
                     if !self.files[pending.file].has(entry.pointer) || len == 0 {
                         return Adjusted::Nowhere;
                     }
-                    (pending.offset, pending.len, pending.is_locked) = (entry.pointer, len, true);
+                    (pending.offset, pending.len) = (entry.pointer, len);
                     return Adjusted::Accepted;
                 }
             }
@@ -288,8 +289,8 @@ impl Walker {
         let (first, last) = file.zones(set);
         let zoning = self.job.zoning;
         let has_limit = set.plan.max_open > 0 || zoning.job_max_open > 0;
-        let pick =
-            pending.offset.wrapping_sub(file.offset).wrapping_mul(u64::from(set.open_count())) / file.plan.len;
+        let pick = pending.offset.wrapping_sub(file.offset).wrapping_mul(u64::from(set.open_count()))
+            / file.plan.len;
         let zone = if has_limit { set.open_at(pick) } else { set.index_of(pending.offset) };
         let mut zone = zone.clamp(first, last - 1);
         if !has_limit && !set.zone(zone).is_offline {
@@ -312,32 +313,45 @@ impl Walker {
         Some(Stage::Search { zone, quiesces, again: true })
     }
 
-    /// Opens another zone behind one, or finds an open one with room; otherwise gives the last that it saw.
-    fn search(
-        &mut self,
-        pending: &Pending,
-        set: &mut ZoneSet,
-        from: u32,
-        smallest: u64,
-    ) -> Result<u32, u32> {
+    /// Opens another zone behind one, or finds an open one with room.
+    fn search(&mut self, pending: &Pending, set: &mut ZoneSet, from: u32, smallest: u64) -> Found {
         let file = &self.files[pending.file];
         let (first, last) = file.zones(set);
+        let (number, most) = (self.job.number, self.job.zoning.job_max_open);
         let mut zone = from;
         for _ in 0..file.plan.len / set.plan.size {
             zone += 1;
             if !file.has(set.start_of(zone)) {
                 zone = first;
             }
-            if !set.zone(zone).is_open && set.open(zone, &mut self.held, self.job.zoning.job_max_open) {
-                return Ok(zone);
+            if set.zone(zone).is_open || !set.may_open(self.held, most) {
+                continue;
+            }
+            if set.is_taken(zone, number) {
+                return Found::Taken;
+            }
+            if set.open(zone, &mut self.held, most) {
+                return Found::Zone(zone);
             }
         }
         for open in set.open_zones().iter().copied().filter(|zone| (first..last).contains(zone)) {
             zone = open;
             if set.zone(zone).has_room_for(smallest) {
-                return Ok(zone);
+                return if set.is_taken(zone, number) { Found::Taken } else { Found::Zone(zone) };
             }
         }
-        Err(zone)
+        Found::Nothing { last: zone }
     }
+}
+
+/// What a search for a zone to write gives.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Zone(u32),
+    /// There is one that another job uses.
+    Taken,
+    /// The last zone that was looked at.
+    Nothing {
+        last: u32,
+    },
 }

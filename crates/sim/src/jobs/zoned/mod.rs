@@ -10,8 +10,6 @@ mod adjust;
 mod draws;
 mod offsets;
 mod table;
-#[cfg(test)]
-mod tests;
 mod walker;
 
 pub(crate) use offsets::FilePlan;

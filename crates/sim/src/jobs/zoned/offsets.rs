@@ -116,7 +116,7 @@ impl Rules {
             split.sort_by_key(|(_, share)| *share);
             split
         });
-        Self { align, range, splits, until_jump: job.jump_every, job: job.clone() }
+        Self { align, range, splits, until_jump: 1, job: job.clone() }
     }
 
     /// The random places of a file; `None` where a shift register cannot begin with its seed.
@@ -271,13 +271,7 @@ impl Rules {
     }
 
     /// The size of a request at an offset; `None` where not even the smallest fits.
-    pub fn size(
-        &self,
-        file: &WalkFile,
-        direction: Direction,
-        offset: u64,
-        draws: &mut Draws,
-    ) -> Option<u64> {
+    pub fn size(&self, file: &WalkFile, direction: Direction, offset: u64, draws: &mut Draws) -> Option<u64> {
         let d = direction as usize;
         if self.job.pattern.trim_then_write && self.job.pattern.is_random && direction == Direction::Write {
             let trim = Direction::Trim as usize;

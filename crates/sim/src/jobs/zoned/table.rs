@@ -31,7 +31,7 @@ pub(crate) struct ZoneEntry {
     pub is_open: bool,
     /// To be reset before the next write.
     pub is_due: bool,
-    /// Requests under way, all of the job `owner`.
+    /// Requests under way and to come, all of the job `owner`.
     users: u32,
     owner: u32,
 }
@@ -66,8 +66,10 @@ pub(crate) struct ZoneSet {
     pub inflight: u32,
     /// Zones that the device had open before the jobs.
     pub reported_open: Vec<u32>,
-    /// Jobs that wait for the end of a request of another one.
+    /// Jobs that wait until another one leaves a zone.
     pub waiting: Vec<u32>,
+    /// Those for which that has come.
+    pub woken: Vec<u32>,
 }
 
 impl ZoneSet {
@@ -95,6 +97,7 @@ impl ZoneSet {
             inflight: 0,
             reported_open: Vec::new(),
             waiting: Vec::new(),
+            woken: Vec::new(),
         }
     }
 
@@ -149,7 +152,7 @@ impl ZoneSet {
     /// Opens a zone for a job that has `held` open zones and may have `most` (0: any number). Gives whether it
     /// may be written.
     pub fn open(&mut self, zone: u32, held: &mut u32, most: u32) -> bool {
-        let entry = &mut self.zones[zone as usize];
+        let entry = self.zones[zone as usize];
         if entry.is_offline {
             return false;
         }
@@ -160,14 +163,19 @@ impl ZoneSet {
             // One that requests under way fill counts as full.
             return entry.pointer < entry.end();
         }
-        if most > 0 && *held >= most || self.open_count >= self.plan.max_open {
+        if !self.may_open(*held, most) {
             return false;
         }
-        entry.is_open = true;
+        self.zones[zone as usize].is_open = true;
         self.open[self.open_count as usize] = zone;
         self.open_count += 1;
         *held = held.wrapping_add(1);
         true
+    }
+
+    /// Whether the limits allow one more open zone.
+    pub const fn may_open(&self, held: u32, most: u32) -> bool {
+        self.plan.max_open == 0 || (most == 0 || held < most) && self.open_count < self.plan.max_open
     }
 
     /// Takes a zone off the open ones. As in fio, the job that closes it has one less, whoever opened it.
@@ -204,13 +212,13 @@ impl ZoneSet {
         self.data = self.zones[first as usize..last as usize].iter().map(ZoneEntry::written).sum();
     }
 
-    /// Whether requests of another job are under way in a zone.
+    /// Whether another job keeps this one out of a zone.
     pub fn is_taken(&self, zone: u32, job: u32) -> bool {
         let entry = &self.zones[zone as usize];
         entry.users > 0 && entry.owner != job
     }
 
-    /// A request of a job is under way in a zone.
+    /// A request of a job keeps others out of a zone.
     pub fn take(&mut self, zone: u32, job: u32) {
         let entry = &mut self.zones[zone as usize];
         assert!(entry.users == 0 || entry.owner == job, "zone {zone} of job {} taken by {job}", entry.owner);
@@ -218,9 +226,11 @@ impl ZoneSet {
         entry.users += 1;
     }
 
+    /// A request is done.
     pub fn release(&mut self, zone: u32) {
         let entry = &mut self.zones[zone as usize];
         assert!(entry.users > 0, "zone {zone} was not taken");
         entry.users -= 1;
+        self.woken.append(&mut self.waiting);
     }
 }

@@ -1,11 +1,11 @@
 //! A job with a `zonemode` as fio runs it: rounds through its region, a direction, a file, an offset and a
 //! size for each request, then the zone that it may go to.
 
+use super::ZoneUse;
 use super::adjust::{Adjusted, Pending};
 use super::draws::Seeds;
 use super::offsets::{Draws, FilePlan, Rules, WalkFile};
 use super::table::ZoneSet;
-use super::ZoneUse;
 use crate::jobs::generator::Request;
 use crate::jobs::hints::Hints;
 use nandscape_core::Extent;
@@ -32,7 +32,10 @@ pub(crate) struct WalkPlan {
 pub(crate) enum Step {
     Request(Request),
     /// Reset the zone that begins at a byte of a namespace, and report it with [`Walker::was_reset`].
-    Reset { namespace: u32, zone: u64 },
+    Reset {
+        namespace: u32,
+        zone: u64,
+    },
     /// Until one of its requests, or one of another job that uses the zone, is done.
     Wait,
     End,
@@ -42,7 +45,9 @@ pub(crate) enum Step {
 struct Round {
     is_running: bool,
     loops_left: u64,
-    /// Bytes issued in it.
+    /// Something was issued in it.
+    has_requests: bool,
+    /// Bytes issued in it that end it. As in fio, a synchronous engine goes on until its files have no more.
     bytes: u64,
     /// Whether there was a round before.
     is_later: bool,
@@ -172,11 +177,11 @@ impl Walker {
                         if let Some(request) = self.accept(sets) {
                             return Step::Request(request);
                         }
-                        self.leave_file();
+                        self.leave_file(sets);
                     }
                     Adjusted::Reset { namespace, zone } => return Step::Reset { namespace, zone },
                     Adjusted::Wait => return Step::Wait,
-                    Adjusted::Nowhere => self.leave_file(),
+                    Adjusted::Nowhere => self.leave_file(sets),
                 }
             }
             if !self.round.is_running {
@@ -209,9 +214,20 @@ impl Walker {
         }
     }
 
-    fn leave_file(&mut self) {
-        if let Some(pending) = self.pending.take() {
-            self.finish_file(pending.file);
+    /// The file has no place for the pending request.
+    fn leave_file(&mut self, sets: &mut [ZoneSet]) {
+        let file = self.pending.as_ref().map(|pending| pending.file);
+        self.abandon(sets);
+        if let Some(file) = file {
+            self.finish_file(file);
+        }
+    }
+
+    /// Gives up the pending request, and lets others into its zone.
+    pub fn abandon(&mut self, sets: &mut [ZoneSet]) {
+        let Some(pending) = self.pending.take() else { return };
+        if let (Some(zone), Some(set)) = (pending.zone, self.files[pending.file].plan.set) {
+            sets[set as usize].release(zone);
         }
     }
 
@@ -225,14 +241,15 @@ impl Walker {
         let is_later = std::mem::replace(&mut self.round.is_later, true);
         if !is_later {
             self.round.loops_left -= 1;
-        } else if self.round.bytes == 0 || !self.goes_on() {
+        } else if !self.round.has_requests || !self.goes_on() {
             return false;
         }
         if is_later {
             (self.zone_bytes, self.mix.until) = (0, 0);
             for file in &mut self.files {
                 (file.is_open, file.is_done) = (false, false);
-                file.offset = file.plan.start;
+                // fio 3.33 goes back to before the first whole zone here, and ends at an assertion.
+                file.offset = file.plan.offset;
             }
             if Seeds::repeats(&self.job) {
                 self.draws = Draws::new(&self.job, &Seeds::new(&self.job, self.seed));
@@ -241,7 +258,7 @@ impl Walker {
         if self.job.pattern.trim_then_write {
             self.ios_limit *= 2;
         }
-        (self.round.is_running, self.round.bytes) = (true, 0);
+        (self.round.is_running, self.round.has_requests, self.round.bytes) = (true, false, 0);
         true
     }
 
@@ -382,7 +399,7 @@ impl Walker {
             self.zone_bytes = 0;
             file.offset += self.plan.zone_range + self.plan.zone_skip;
             if file.offset >= file.plan.real_len {
-                file.offset = file.plan.start;
+                file.offset = file.plan.offset;
             }
             file.last_end[d] = file.offset;
         }
@@ -417,7 +434,7 @@ impl Walker {
             self.zone_bytes = 0;
             file.offset += self.plan.zone_size + self.plan.zone_skip;
             if file.offset >= file.plan.real_len {
-                file.offset = file.plan.start;
+                file.offset = file.plan.offset;
             }
             file.last_end[d] = file.offset;
         }
@@ -440,13 +457,14 @@ impl Walker {
         file.last_start[d] = offset;
         file.last_end[d] = offset + len;
         self.zone_bytes += len;
-        self.round.bytes += len;
+        self.round.has_requests = true;
+        if !self.job.is_synchronous && direction != Direction::Trim {
+            self.round.bytes += len;
+        }
         self.issued[d] += 1;
         self.issued_bytes[d] += len;
-        let zone = file.plan.set.filter(|_| pending.is_locked).map(|number| {
+        let zone = file.plan.set.zip(pending.zone).map(|(number, zone)| {
             let set = &mut sets[number as usize];
-            let zone = set.index_of(offset);
-            set.take(zone, self.job.number);
             set.inflight += 1;
             let fills = direction == Direction::Write && offset + len >= set.zone(zone).end();
             match direction {
@@ -461,15 +479,14 @@ impl Walker {
         Some(Request { namespace: file.plan.namespace, direction, extent, hint, zone })
     }
 
-    /// A request is done that kept others out of a zone; gives the jobs that wait for it.
-    pub fn completed(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) -> Vec<u32> {
+    /// A request is done that kept others out of a zone.
+    pub fn completed(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) {
         let set = &mut sets[used.set as usize];
         if used.fills {
             set.close(used.zone, &mut self.held);
         }
-        set.release(used.zone);
         set.inflight -= 1;
-        std::mem::take(&mut set.waiting)
+        set.release(used.zone);
     }
 }
 
