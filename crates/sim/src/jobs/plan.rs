@@ -77,7 +77,7 @@ pub(crate) fn plan(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Plan, P
     let mut zones = zones_plan::Zones::default();
     for (job, targets) in jobs.iter().zip(&targets) {
         let areas = planner.areas(targets, &starts);
-        let mut job_plan = planner.job_plan(job, &areas)?;
+        let mut job_plan = Planner::job_plan(job, &areas)?;
         job_plan.walk = zones.walk(job, &areas, &job_plan, namespaces)?;
         plan.jobs.push(job_plan);
         plan.areas.push(areas);
@@ -232,7 +232,7 @@ impl Planner<'_> {
         targets.iter().map(area).collect()
     }
 
-    fn job_plan(&self, job: &Job, areas: &[Area]) -> Result<JobPlan, PlanError> {
+    fn job_plan(job: &Job, areas: &[Area]) -> Result<JobPlan, PlanError> {
         let mut regions = Vec::with_capacity(areas.len());
         for Area { namespace, start, len: capacity, name } in areas {
             let (offset, len) = region(job, *capacity, areas.len() as u64, name)?;

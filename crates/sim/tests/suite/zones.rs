@@ -258,7 +258,7 @@ fn resets_take_time_and_are_no_requests() {
 #[test]
 fn a_filled_namespace_has_full_zones() {
     let mut device = Zoned::new(4, MIB, 768 << 10, None, None);
-    let fill = "fill".parse().unwrap();
+    let fill = Precondition::parse("fill").unwrap();
     let (result, lines) = run_after(
         &mut device,
         "[a]\nfilename=ns1\nrw=randread\nbs=64k\nzonemode=zbd\n[b]\nstonewall\nfilename=ns1\nrw=write\nbs=64k\nzonemode=zbd\n",

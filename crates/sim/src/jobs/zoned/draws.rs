@@ -71,8 +71,8 @@ pub(crate) enum Tausworthe {
     Wide([u64; 5]),
 }
 
-/// What fio's seeding begins with.
-const FIRST: u64 = (2 ^ 31) + (2 ^ 17) + (2 ^ 7);
+/// What fio's seeding begins with: powers of two are meant, but the sum is one of exclusive ors.
+const FIRST: u64 = 53;
 /// Numbers that are thrown away after seeding.
 const CRANKS: u32 = 6;
 
