@@ -29,6 +29,9 @@ pub struct DeviceArgs {
     /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
+    /// Interface of the flash and host software over it ('nandscape list stacks') [default: block].
+    #[arg(long, value_name = "NAME")]
+    pub stack: Option<String>,
     /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
     #[arg(long, value_name = "1/N")]
     pub scale: Option<String>,
@@ -308,6 +311,8 @@ pub enum Listing {
     Outputs,
     /// Schedulers of flash operations.
     Schedulers,
+    /// Stacks: interfaces of the flash, and host software over them.
+    Stacks,
     /// Host interfaces, each a table of the configuration.
     Interfaces,
     /// Front ends that 'serve' has.

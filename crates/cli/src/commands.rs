@@ -43,6 +43,9 @@ pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed
             typed.replace_table(&again, "device");
         }
     }
+    if let Some(stack) = &args.stack {
+        typed.set_stack(stack)?;
+    }
     if let Some(ftl) = ftl {
         typed.set_ftl(ftl)?;
     }

@@ -8,7 +8,7 @@ use crate::ftl::{FlashLayer, Ftl};
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
 use crate::placement::PlacementReport;
-use crate::zone::Zone;
+use crate::zone::{Zone, ZoneCounts};
 
 /// Counts what hosts ask for.
 pub trait HostReports {
@@ -41,6 +41,9 @@ pub trait ZoneReports {
 
     /// What a report says of a zone.
     fn zone(&self, namespace: u32, zone: u32) -> Zone;
+
+    /// What happened to the zones of a namespace since the last reset.
+    fn zone_counts(&self, namespace: u32) -> ZoneCounts;
 }
 
 /// The layers over a flash device: one for each NVM set, or a single one of another kind.

@@ -212,6 +212,23 @@ pub struct ZoneShape {
     pub max_open: Option<u32>,
 }
 
+/// What happened to zones since the last reset of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ZoneCounts {
+    /// Appends.
+    pub appends: u64,
+    /// Zones opened, by commands and by writes.
+    pub opens: u64,
+    /// Open zones closed by commands.
+    pub closes: u64,
+    /// Open zones closed by the device to open others.
+    pub implicit_closes: u64,
+    /// Zones finished.
+    pub finishes: u64,
+    /// Zones reset.
+    pub resets: u64,
+}
+
 /// The answer to a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneReport {

@@ -27,6 +27,6 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
 fn with_options(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Subsystem + Send>> {
     match &config.cache {
         Some(cache) => Ok(Box::new(caching::build(cache, config, options, Keep::Nothing)?)),
-        None => config.with_interfaces(Place::Flash, Box::new(subsystem(config, options)?)),
+        None => config.with_interfaces(Place::Flash, (config.stack.plain)(config, options)?),
     }
 }

@@ -5,7 +5,7 @@
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::interfaces::Place;
 use crate::memory;
-use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, SimTime, Subsystem, UnitId};
+use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Oob, OutOfBand, SimTime, Subsystem, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
@@ -47,7 +47,7 @@ impl WithScheduler for Plain<'_> {
         let nand = nand(config, &nand_options(config, options))?;
         let whole = |device| layer(config, device);
         let part = |part| layer(config, part);
-        divide(config, timed::<_, S>(config, nand), whole, part)
+        divide(config, timed::<_, S, Oob>(config, nand), whole, part)
     }
 }
 
@@ -99,13 +99,16 @@ fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<N
     Ok(NvmSet { ftl, endurance_group: partition.endurance_groups[index], facts })
 }
 
-fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
+pub(crate) fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
     // Programs of flash pages, which pages as the layer sees them do not have one by one where the device
     // compresses.
     NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
 }
 
-fn timed<M: Medium, S: Scheduler>(config: &StackConfig, medium: M) -> Timed<M, S> {
+pub(crate) fn timed<M: Medium<O>, S: Scheduler, O: OutOfBand>(
+    config: &StackConfig,
+    medium: M,
+) -> Timed<M, S> {
     let device =
         Timed::new(medium, S::with_options(&config.geometry, &config.timing, &config.timing_options));
     match config.packing {
@@ -147,14 +150,19 @@ pub(crate) fn over(
     lasts: bool,
 ) -> Result<Box<dyn Subsystem + Send>> {
     let device = with_time(config, with_faults(config, medium)?);
-    let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
-    let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
-    let over_flash = config.with_interfaces(Place::Flash, Box::new(subsystem))?;
+    let subsystem = (config.stack.over)(config, device, lasts)?;
+    let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
     config.with_interfaces(Place::Served, over_flash)
 }
 
+/// Layers over a device of any type, with a journal if it `lasts` longer than the process.
+pub(crate) fn divided(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<NvmSubsystem> {
+    let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
+    divide(config, device, over, |part| over(Box::new(part)))
+}
+
 /// The device of a run that keeps no bytes and in which something goes wrong.
-fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
+pub(crate) fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
     let medium = nand(config, options)?;
     Ok(with_time(config, with_faults(config, Box::new(medium))?))
 }
@@ -173,7 +181,7 @@ impl WithScheduler for Any<'_> {
     type Out = AnyDevice;
 
     fn with<S: Scheduler + Send + 'static>(self) -> AnyDevice {
-        Box::new(timed::<_, S>(self.config, self.medium))
+        Box::new(timed::<_, S, Oob>(self.config, self.medium))
     }
 }
 

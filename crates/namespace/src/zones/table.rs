@@ -48,6 +48,17 @@ pub struct Change {
     pub written: u64,
 }
 
+/// A zone as a start finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Its state: not an open one.
+    pub state: ZoneState,
+    /// Blocks below its write pointer.
+    pub written: u64,
+    /// Its descriptor extension.
+    pub extension: Option<Box<[u8]>>,
+}
+
 /// Where a write goes, and what it changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
@@ -263,8 +274,8 @@ impl ZoneTable {
         let area = self.layout.random.ok_or(ZoneError::InvalidOperation)?;
         self.check_range(last, 1)?;
         let zone = (last / self.layout.size) as u32;
-        self.check_writable(zone)?;
         let entry = self.zones[zone as usize];
+        // In every state: a flush is none of the write operations that a full zone refuses as full.
         if !entry.attributes.has(ZoneAttributes::RANDOM_AREA) {
             return Err(ZoneError::InvalidField);
         }
@@ -373,6 +384,40 @@ impl ZoneTable {
         assert!(entry.state == ZoneState::Empty, "zone {zone} is {:?}", entry.state);
         assert!(capacity > 0 && capacity <= self.layout.size, "{capacity} blocks of zone {zone}");
         entry.capacity = capacity;
+    }
+
+    /// The host's bytes with a zone, if it set any since the last reset.
+    pub fn extension(&self, zone: u32) -> Option<&[u8]> {
+        self.extensions.get(&zone).map(|bytes| &**bytes)
+    }
+
+    /// Whether a zone has a random write area.
+    pub fn is_random(&self, zone: u32) -> bool {
+        self.zones[zone as usize].attributes.has(ZoneAttributes::RANDOM_AREA)
+    }
+
+    /// Blocks of a zone that can be written.
+    pub fn capacity(&self, zone: u32) -> u64 {
+        self.zones[zone as usize].capacity
+    }
+
+    /// Sets a zone of a table that is being made as it was before the device started. An active zone too many
+    /// becomes full.
+    pub fn restore(&mut self, zone: u32, restored: Restored) {
+        let Restored { mut state, written, extension } = restored;
+        let is_one_too_many = state.is_active() && self.active() >= self.layout.active_limit();
+        if is_one_too_many {
+            state = ZoneState::Full;
+        }
+        self.zones[zone as usize].written = written;
+        self.set(zone, state);
+        if is_one_too_many {
+            self.set_attribute(zone, ZoneAttributes::FINISHED_BY_DEVICE);
+        }
+        if let Some(extension) = extension {
+            self.extensions.insert(zone, extension);
+            self.set_attribute(zone, ZoneAttributes::EXTENSION);
+        }
     }
 
     /// The device starts again: open zones come back closed, or empty if nothing was written and no

@@ -1,0 +1,574 @@
+//! What zones hold, and on which blocks: the pages of the flash below a [`ZoneTable`](super::ZoneTable).
+//!
+//! A zone gets a block of its dies when its write pointer reaches the first page there. Pages are programmed
+//! in the order of their numbers as soon as all of their logical blocks are there; what fills no page yet is
+//! *held* in the controller. Invariants:
+//! * the pages below `programmed` are on flash, those from it on are held or not written;
+//! * a block is bound to one zone, free in the pool, of the metadata log, or bad;
+//! * an erase, and the first program of a block, come after the records that were logged before them.
+
+use super::held::Held;
+use super::log::Log;
+use super::pool::Pool;
+use super::stripes::{Spot, Striping};
+use super::tag::{ZoneOob, ZoneTag};
+use nandscape_core::{
+    BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
+};
+
+/// Why pages of a zone could not be programmed or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A die of the zone has no block left.
+    NoBlock,
+    Flash(FlashError),
+}
+
+impl From<FlashError> for Fault {
+    fn from(error: FlashError) -> Self {
+        Self::Flash(error)
+    }
+}
+
+pub(super) type Done<T = Token> = Result<T, Fault>;
+
+/// How zones treat the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashRules {
+    /// A reset erases the blocks that hold data of the host; else they are erased when they are used again.
+    pub erases_at_reset: bool,
+    /// A reset of an open or closed zone first fills up the last stripe over all dies.
+    pub completes_stripe: bool,
+    /// A finish programs the rest of the zone.
+    pub pads: bool,
+    /// A loss of power loses what the controller has: records are programmed before what they allow, and a
+    /// flush programs what is held.
+    pub is_volatile: bool,
+}
+
+pub(super) struct Body<D, O> {
+    pub device: D,
+    pub striping: Striping,
+    pub pool: Pool,
+    pub log: Log,
+    pub rules: FlashRules,
+    /// By zone, die and slot: the block, or none.
+    bound: Vec<BlockId>,
+    /// Pages of each zone on flash, and those of them from the first to the last with data of the host.
+    programmed: Vec<u32>,
+    host_pages: Vec<u32>,
+    held: Vec<Option<Box<Held>>>,
+    /// Zones that hold something, and some that no longer do.
+    held_zones: Vec<u32>,
+    /// Blocks of each zone in each of its dies.
+    slots: Vec<u32>,
+    /// Pages of a zone whose blocks are all there.
+    pub zone_pages: u32,
+    pages_per_block: u32,
+    pub page_bytes: u32,
+    /// Logical block.
+    pub block_bytes: u32,
+    pub stores_data: bool,
+    /// Number of the next binding.
+    pub next_seq: u64,
+    oob: std::marker::PhantomData<fn() -> O>,
+}
+
+impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
+    /// Zones without any block, over a device whose free blocks are in the pool.
+    pub fn new(
+        device: D,
+        striping: Striping,
+        pool: Pool,
+        rules: FlashRules,
+        zones: u32,
+        zone_pages: u32,
+    ) -> Self {
+        let geometry = *device.geometry();
+        let stores_data = device.capabilities().stores_data;
+        let mut this = Self {
+            device,
+            striping,
+            pool,
+            log: Log::default(),
+            rules,
+            bound: vec![BlockId::NONE; zones as usize * striping.blocks() as usize],
+            programmed: vec![0; zones as usize],
+            host_pages: vec![0; zones as usize],
+            held: vec![None; zones as usize],
+            held_zones: Vec::new(),
+            slots: vec![striping.blocks_per_die; zones as usize],
+            zone_pages,
+            pages_per_block: geometry.pages_per_block,
+            page_bytes: geometry.page_bytes,
+            block_bytes: geometry.sector_bytes,
+            stores_data,
+            next_seq: 1,
+            oob: std::marker::PhantomData,
+        };
+        for zone in 0..zones {
+            for die in 0..striping.dies() {
+                this.pool.owe(striping.unit(zone, die), striping.blocks_per_die);
+            }
+        }
+        this
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    pub fn zones(&self) -> u32 {
+        self.programmed.len() as u32
+    }
+
+    /// Pages of a zone on flash.
+    pub fn programmed(&self, zone: u32) -> u32 {
+        self.programmed[zone as usize]
+    }
+
+    /// So many pages of a zone are on flash, the first of them with data of the host.
+    pub fn set_programmed(&mut self, zone: u32, pages: u32, host_pages: u32) {
+        self.programmed[zone as usize] = pages;
+        self.host_pages[zone as usize] = host_pages;
+    }
+
+    /// Logical blocks of the pages from the first to the last with data of the host.
+    pub fn host_blocks(&self, zone: u32) -> u64 {
+        self.blocks_of(self.host_pages[zone as usize]).max(self.held_end(zone))
+    }
+
+    /// One behind the last logical block of a zone that the controller holds; 0 where it holds none.
+    pub fn held_end(&self, zone: u32) -> u64 {
+        let held = self.held(zone).and_then(Held::last);
+        held.map_or(0, |(ahead, blocks)| self.blocks_of(self.programmed(zone) + ahead) + u64::from(blocks))
+    }
+
+    pub fn held(&self, zone: u32) -> Option<&Held> {
+        self.held[zone as usize].as_deref()
+    }
+
+    pub fn held_mut(&mut self, zone: u32) -> &mut Held {
+        let held = &mut self.held[zone as usize];
+        if held.is_none() {
+            self.held_zones.push(zone);
+        }
+        held.get_or_insert_default()
+    }
+
+    #[inline]
+    fn holds_nothing(&self, zone: u32) -> bool {
+        self.held[zone as usize].as_ref().is_none_or(|held| held.is_empty())
+    }
+
+    /// Zones that hold something, in ascending order.
+    pub fn holding(&mut self) -> Vec<u32> {
+        let mut zones = std::mem::take(&mut self.held_zones);
+        zones.sort_unstable();
+        zones.dedup();
+        zones.retain(|zone| self.held(*zone).is_some());
+        self.held_zones.clone_from(&zones);
+        zones.retain(|zone| self.held(*zone).is_some_and(|held| !held.is_empty()));
+        zones
+    }
+
+    pub fn drop_held(&mut self, zone: u32) {
+        self.held[zone as usize] = None;
+    }
+
+    pub fn slots(&self, zone: u32) -> u32 {
+        self.slots[zone as usize]
+    }
+
+    /// A zone has fewer blocks in each die from now on; it has none bound there.
+    pub fn shrink(&mut self, zone: u32, slots: u32) {
+        let fewer = std::mem::replace(&mut self.slots[zone as usize], slots) - slots;
+        for die in 0..self.striping.dies() {
+            self.pool.settle(self.striping.unit(zone, die), fewer);
+        }
+    }
+
+    /// Pages of a zone that has so many blocks in each die.
+    pub fn pages_of(&self, slots: u32) -> u32 {
+        let pages = u64::from(slots) * u64::from(self.striping.dies()) * u64::from(self.pages_per_block);
+        pages.min(u64::from(self.zone_pages)) as u32
+    }
+
+    /// Pages that so many logical blocks of a zone touch.
+    pub fn pages_for(&self, blocks: u64) -> u32 {
+        (blocks * u64::from(self.block_bytes)).div_ceil(u64::from(self.page_bytes)) as u32
+    }
+
+    /// Logical blocks of so many pages.
+    pub fn blocks_of(&self, pages: u32) -> u64 {
+        u64::from(pages) * u64::from(self.page_bytes / self.block_bytes)
+    }
+
+    fn place(&self, zone: u32, spot: Spot) -> usize {
+        zone as usize * self.striping.blocks() as usize
+            + (spot.die * self.striping.blocks_per_die + spot.slot) as usize
+    }
+
+    pub fn block_at(&self, zone: u32, spot: Spot) -> BlockId {
+        self.bound[self.place(zone, spot)]
+    }
+
+    /// Binds a block that is free nowhere.
+    pub fn bind(&mut self, zone: u32, spot: Spot, block: BlockId) {
+        let place = self.place(zone, spot);
+        if self.bound[place] == BlockId::NONE && block != BlockId::NONE {
+            self.pool.settle(self.striping.unit(zone, spot.die), 1);
+        }
+        self.bound[place] = block;
+    }
+
+    /// The flash page of a page of a zone.
+    pub fn flash_page(&self, zone: u32, index: u32) -> Option<Ppn> {
+        let spot = self.striping.spot(index);
+        let block = self.block_at(zone, spot);
+        (block != BlockId::NONE).then(|| Ppn(block.0 * self.pages_per_block + spot.page))
+    }
+
+    /// The number of a page among those of all zones.
+    pub fn page_number(&self, zone: u32, index: u32) -> Lpn {
+        Lpn(zone * self.zone_pages + index)
+    }
+
+    /// An erased block of a die.
+    pub fn take_block(&mut self, unit: u32, cause: Cause, at: SimTime) -> Done<BlockId> {
+        loop {
+            let taken = self.pool.take(unit).ok_or(Fault::NoBlock)?;
+            if !taken.needs_erase {
+                return Ok(taken.block);
+            }
+            let issue = Issue::new(at, cause).after(self.log.done);
+            match self.device.erase(taken.block, issue) {
+                Ok(_) => return Ok(taken.block),
+                Err(error) => self.retire(taken.block, error)?,
+            }
+        }
+    }
+
+    /// A block could not be erased: it is bad from now on. Other errors are passed on.
+    fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
+        match error {
+            FlashError::EraseFailed { .. } | FlashError::WornOut { .. } => {
+                self.device.mark_bad(block);
+                Ok(())
+            }
+            FlashError::BadBlock { .. } => Ok(()),
+            error => Err(error.into()),
+        }
+    }
+
+    /// Programs the next page of a zone. `transfer` bytes come from the host, `held` are in the controller.
+    #[inline]
+    pub fn program(
+        &mut self,
+        zone: u32,
+        (transfer, held): (u32, u32),
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Done {
+        let index = self.programmed[zone as usize];
+        assert!(index < self.zone_pages, "page {index} of zone {zone} with {} pages", self.zone_pages);
+        let spot = self.striping.spot(index);
+        let mut block = self.block_at(zone, spot);
+        let mut issue = Issue { held, ..issue };
+        if spot.page == 0 || block == BlockId::NONE {
+            block = self.take_block(self.striping.unit(zone, spot.die), Cause::Host, issue.at)?;
+            self.bind(zone, spot, block);
+            self.next_seq += 1;
+            issue.after = self.device.join(issue.after, self.log.done);
+        }
+        let page = Ppn(block.0 * self.pages_per_block + spot.page);
+        let tag = ZoneTag { page: self.page_number(zone, index), copied: 0, seq: self.next_seq };
+        let done = match self.device.program(page, O::of(tag), transfer, data, issue) {
+            Ok(done) => done,
+            Err(FlashError::ProgramFailed { .. }) => {
+                self.program_elsewhere(zone, index, (transfer, data), issue)?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.programmed[zone as usize] = index + 1;
+        if issue.cause == Cause::Host {
+            self.host_pages[zone as usize] = index + 1;
+        }
+        Ok(done)
+    }
+
+    /// The program of a page failed: what its block holds moves to another one, where the page follows.
+    #[cold]
+    fn program_elsewhere(
+        &mut self,
+        zone: u32,
+        index: u32,
+        (transfer, data): (u32, Option<&[u8]>),
+        issue: Issue,
+    ) -> Done {
+        let spot = self.striping.spot(index);
+        loop {
+            let failed = self.block_at(zone, spot);
+            let moved = self.replace(zone, spot, issue.at)?;
+            self.device.mark_bad(failed);
+            let page = Ppn(self.block_at(zone, spot).0 * self.pages_per_block + spot.page);
+            let tag =
+                ZoneTag { page: self.page_number(zone, index), copied: spot.page as u16, seq: self.next_seq };
+            let after = self.device.join(issue.after, moved);
+            match self.device.program(page, O::of(tag), transfer, data, issue.after(after)) {
+                Ok(done) => return Ok(done),
+                Err(FlashError::ProgramFailed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Moves the pages of a block before that of `spot` to a block that takes its place.
+    pub fn replace(&mut self, zone: u32, spot: Spot, at: SimTime) -> Done {
+        let old = self.block_at(zone, spot);
+        let unit = self.striping.unit(zone, spot.die);
+        let mut data = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
+        'block: loop {
+            let block = self.take_block(unit, Cause::Gc, at)?;
+            self.next_seq += 1;
+            let mut done = self.log.done;
+            for page in 0..spot.page {
+                let from = Ppn(old.0 * self.pages_per_block + page);
+                let read = self.device.read(
+                    from,
+                    self.page_bytes,
+                    data.as_deref_mut(),
+                    Issue::new(at, Cause::Gc),
+                )?;
+                done = self.device.join(done, read.done);
+                let index = self.striping.index(Spot { page, ..spot });
+                let tag = ZoneTag {
+                    page: self.page_number(zone, index),
+                    copied: spot.page as u16,
+                    seq: self.next_seq,
+                };
+                let to = Ppn(block.0 * self.pages_per_block + page);
+                let issue = Issue::new(at, Cause::Gc).after(done);
+                match self.device.program(to, O::of(tag), self.page_bytes, data.as_deref(), issue) {
+                    Ok(programmed) => done = programmed,
+                    Err(FlashError::ProgramFailed { .. }) => {
+                        self.device.mark_bad(block);
+                        continue 'block;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            self.bind(zone, spot, block);
+            return Ok(done);
+        }
+    }
+
+    /// Data of the host for logical blocks of a zone, `first` counted in the zone, behind all that it has
+    /// or, with a random write area, in it. What fills pages is programmed, the rest is held.
+    #[inline]
+    pub fn write(
+        &mut self,
+        zone: u32,
+        (first, blocks): (u64, u64),
+        is_random: bool,
+        data: Option<&[u8]>,
+        at: SimTime,
+    ) -> Done {
+        let page = u64::from(self.page_bytes);
+        let block = u64::from(self.block_bytes);
+        let (mut byte, end) = (first * block, (first + blocks) * block);
+        let start = byte;
+        let mut done = Token::NONE;
+        let mut passed = 0;
+        while byte < end {
+            let index = (byte / page) as u32;
+            let within = byte % page;
+            let len = (page - within).min(end - byte) as u32;
+            let at_data = (byte - start) as usize;
+            let part = data.map(|data| &data[at_data..at_data + len as usize]);
+            byte += u64::from(len);
+            if u64::from(len) == page && !is_random && self.holds_nothing(zone) {
+                debug_assert_eq!(index, self.programmed[zone as usize]);
+                let programmed = self.program(zone, (len, 0), part, Issue::new(at, Cause::Host))?;
+                done = self.device.join(done, programmed);
+                continue;
+            }
+            let ahead = index - self.programmed[zone as usize];
+            let blocks = ((within / block) as u32, len / self.block_bytes);
+            let kept = self.stores_data.then_some(self.page_bytes);
+            let block_bytes = self.block_bytes;
+            self.held_mut(zone).put(ahead, blocks, block_bytes, kept, part);
+            // A write to a whole page of sequential data ends at its last block.
+            if !is_random && within + u64::from(len) == page {
+                let programmed = self.program_held(zone, len, Cause::Host, at)?;
+                done = self.device.join(done, programmed);
+            } else {
+                passed += len;
+            }
+        }
+        if passed > 0 {
+            done = self.device.pass(Way::In, passed, at, done);
+        }
+        Ok(done)
+    }
+
+    /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
+    /// is not held is programmed as zeroes.
+    pub fn program_held(&mut self, zone: u32, transfer: u32, cause: Cause, at: SimTime) -> Done {
+        let page = self.held[zone as usize].as_mut().and_then(|held| held.pop());
+        let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
+        let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
+        self.program(zone, (transfer, self.page_bytes - transfer), data, Issue::new(at, cause))
+    }
+
+    /// Programs what a random write area leaves behind, up to a page of the zone.
+    pub fn commit(&mut self, zone: u32, end: u32, at: SimTime) -> Done {
+        let mut done = Token::NONE;
+        while self.programmed(zone) < end {
+            let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
+            let cause = if is_held { Cause::Host } else { Cause::Finish };
+            let programmed = self.program_held(zone, 0, cause, at)?;
+            done = self.device.join(done, programmed);
+        }
+        Ok(done)
+    }
+
+    /// Programs pages without data of the host, up to a page of the zone, stripe by stripe: each waits for
+    /// the one before, so that the host's writes come in between.
+    pub fn pad(&mut self, zone: u32, end: u32, at: SimTime) -> Done {
+        let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
+        let row = self.striping.row_pages();
+        let (mut before, mut done) = (Token::NONE, Token::NONE);
+        while self.programmed(zone) < end {
+            if self.programmed(zone).is_multiple_of(row) {
+                before = done;
+            }
+            let issue = Issue::new(at, Cause::Finish).after(before);
+            let held = self.page_bytes;
+            let programmed = self.program(zone, (0, held), zeroes.as_deref(), issue)?;
+            done = self.device.join(done, programmed);
+        }
+        Ok(done)
+    }
+
+    /// Reads bytes of a zone, `from` counted in it, into `data`. Padding is not read.
+    pub fn read(
+        &mut self,
+        zone: u32,
+        (from, len): (u64, u64),
+        mut data: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> Done {
+        let page_bytes = u64::from(self.page_bytes);
+        let mut done = Token::NONE;
+        let mut passed = 0;
+        let (mut byte, end) = (from, from + len);
+        while byte < end {
+            let (index, within) = ((byte / page_bytes) as u32, (byte % page_bytes) as u32);
+            let part = u64::from(self.page_bytes - within).min(end - byte) as u32;
+            let start = (byte - from) as usize;
+            let mut out = data.as_deref_mut().map(|data| &mut data[start..start + part as usize]);
+            byte += u64::from(part);
+            if index < self.host_pages[zone as usize] {
+                let page = self.flash_page(zone, index).expect("programmed pages are bound");
+                let issue = Issue::new(at, Cause::Host);
+                let read = match out {
+                    Some(out) if part < self.page_bytes => self.device.read_part(page, within, out, issue),
+                    out => self.device.read(page, part, out, issue),
+                }?;
+                done = self.device.join(done, read.done);
+                continue;
+            }
+            passed += part;
+            if let Some(out) = &mut out {
+                out.fill(0);
+                let ahead = index.wrapping_sub(self.programmed(zone));
+                let held = self.held(zone).and_then(|held| held.get(ahead));
+                if let Some(bytes) = held.and_then(|page| page.data.as_deref()) {
+                    out.copy_from_slice(&bytes[within as usize..][..part as usize]);
+                }
+            }
+        }
+        if passed > 0 {
+            let sent = self.device.pass(Way::Out, passed, at, Token::NONE);
+            done = self.device.join(done, sent);
+        }
+        Ok(done)
+    }
+
+    /// Takes the blocks of a zone away. Those with data of the host are erased now if resets do that.
+    pub fn release(&mut self, zone: u32, issue: Issue) -> Done {
+        self.drop_held(zone);
+        let mut done = self.device.join(self.log.done, issue.after);
+        let issue = issue.after(done);
+        self.programmed[zone as usize] = 0;
+        let host_pages = std::mem::take(&mut self.host_pages[zone as usize]);
+        for slot in 0..self.striping.blocks_per_die {
+            for die in 0..self.striping.dies() {
+                let spot = Spot { die, slot, page: 0 };
+                let place = self.place(zone, spot);
+                let block = std::mem::replace(&mut self.bound[place], BlockId::NONE);
+                if block == BlockId::NONE {
+                    continue;
+                }
+                let unit = self.striping.unit(zone, die);
+                self.pool.owe(unit, 1);
+                let first = self.striping.index(spot);
+                if first >= host_pages || !self.rules.erases_at_reset {
+                    self.pool.give(unit, block, true);
+                    continue;
+                }
+                match self.device.erase(block, issue) {
+                    Ok(erased) => {
+                        done = self.device.join(done, erased);
+                        self.pool.give(unit, block, false);
+                    }
+                    Err(error) => self.retire(block, error)?,
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// An empty zone gives up blocks of each die for those that have failed there; gives what it has left.
+    pub fn shrink_for_failures(&mut self, zone: u32) -> u32 {
+        let units = (0..self.striping.dies()).map(|die| self.striping.unit(zone, die));
+        let missing = units.map(|unit| -self.pool.spare(unit)).max().unwrap_or(0);
+        let slots = self.slots(zone);
+        if missing > 0 {
+            self.shrink(zone, slots - u32::try_from(missing).map_or(slots, |missing| missing.min(slots)));
+        }
+        self.slots(zone)
+    }
+
+    /// Bytes of the table of blocks.
+    pub fn table_bytes(&self) -> u64 {
+        (self.bound.len() * size_of::<BlockId>() + self.programmed.len() * 3 * size_of::<u32>()) as u64
+    }
+
+    /// Bytes of the pages that are held.
+    pub fn held_bytes(&self) -> u64 {
+        let pages = self.held.iter().flatten().map(|held| held.pages() as u64).sum::<u64>();
+        pages * u64::from(self.page_bytes)
+    }
+
+    /// Checks who has which block; panics with the values.
+    pub fn check_invariants(&self) {
+        let mut owner = vec![0u32; self.geometry().blocks() as usize];
+        let bound = self.bound.iter().filter(|block| **block != BlockId::NONE).copied();
+        for block in bound.chain(self.pool.all()).chain(self.log.blocks()) {
+            owner[block.index()] += 1;
+        }
+        for block in (0..self.geometry().blocks()).map(BlockId) {
+            let owners = owner[block.index()];
+            let expected = if self.device.is_bad(block) { 0..=1 } else { 1..=1 };
+            assert!(expected.contains(&owners), "block {block:?} has {owners} owners");
+        }
+        for zone in 0..self.zones() {
+            for index in 0..self.programmed(zone) {
+                let page = self.flash_page(zone, index);
+                assert!(page.is_some_and(|page| self.device.is_programmed(page)), "page {index} of {zone}");
+            }
+        }
+    }
+}

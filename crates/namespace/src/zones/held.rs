@@ -1,0 +1,90 @@
+//! Data of a zone that is in the controller: behind the pages that have been programmed.
+
+/// Logical blocks of a page that are in the controller, a bit each, and their bytes where they are kept.
+#[derive(Clone, Debug)]
+pub(super) struct HeldPage {
+    pub present: u128,
+    pub data: Option<Box<[u8]>>,
+    /// Not in the metadata log as it is now.
+    pub is_dirty: bool,
+}
+
+/// The pages of a zone from the first that is not programmed on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pages: std::collections::VecDeque<HeldPage>,
+}
+
+/// `count` low bits from `first` on.
+pub(super) const fn bits(first: u32, count: u32) -> u128 {
+    (if count >= 128 { u128::MAX } else { (1 << count) - 1 }) << first
+}
+
+impl Held {
+    /// The page so many behind the first that is not programmed.
+    pub fn get(&self, ahead: u32) -> Option<&HeldPage> {
+        self.pages.get(ahead as usize)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The last page with a logical block, and one behind its last block.
+    pub fn last(&self) -> Option<(u32, u32)> {
+        let pages = self.pages.iter().enumerate().rev();
+        let mut ends = pages.map(|(ahead, page)| (ahead as u32, u128::BITS - page.present.leading_zeros()));
+        ends.find(|(_, end)| *end > 0)
+    }
+
+    /// Pages that a device needs memory for.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut HeldPage)> {
+        (0..).zip(&mut self.pages)
+    }
+
+    /// Takes logical blocks of a page, `first` counted in the page, of `block` bytes each.
+    pub fn put(
+        &mut self,
+        ahead: u32,
+        (first, count): (u32, u32),
+        block: u32,
+        page_bytes: Option<u32>,
+        data: Option<&[u8]>,
+    ) -> &mut HeldPage {
+        while self.pages.len() <= ahead as usize {
+            let data = page_bytes.map(|bytes| vec![0; bytes as usize].into_boxed_slice());
+            self.pages.push_back(HeldPage { present: 0, data, is_dirty: true });
+        }
+        let page = &mut self.pages[ahead as usize];
+        page.present |= bits(first, count);
+        page.is_dirty = true;
+        if let Some(kept) = &mut page.data {
+            let range = (first * block) as usize..((first + count) * block) as usize;
+            match data {
+                Some(data) => kept[range].copy_from_slice(data),
+                None => kept[range].fill(0),
+            }
+        }
+        page
+    }
+
+    /// Holds these pages, by their distance from the first that is not programmed.
+    pub fn set(&mut self, pages: std::collections::BTreeMap<u32, HeldPage>, page_bytes: u32) {
+        for (ahead, page) in pages {
+            while self.pages.len() < ahead as usize {
+                let data = Some(vec![0; page_bytes as usize].into_boxed_slice());
+                self.pages.push_back(HeldPage { present: 0, data, is_dirty: false });
+            }
+            self.pages.push_back(page);
+        }
+    }
+
+    /// The first page leaves, to be programmed.
+    pub fn pop(&mut self) -> Option<HeldPage> {
+        self.pages.pop_front()
+    }
+}

@@ -1,0 +1,213 @@
+//! Writing the metadata log.
+
+use super::body::{Body, Done, Fault};
+use super::metadata::{self, FIRST, LAST, Record, SNAPSHOT};
+use super::table::ZoneTable;
+use super::tag::{ZoneOob, ZoneTag};
+use nandscape_core::zone::ZoneState;
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
+
+/// Where the log is, and how far.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    /// Blocks of the newest run of pages, in the order they are written.
+    blocks: Vec<BlockId>,
+    /// Blocks of the run before it, while its snapshot is being written.
+    old: Vec<BlockId>,
+    /// Those of them in which a program failed.
+    failed: Vec<BlockId>,
+    /// Pages used of the last block.
+    used: u32,
+    /// Number of the next page.
+    pub seq: u64,
+    /// Pages of the run, and of the snapshot that it begins with.
+    pages: u64,
+    snapshot_pages: u64,
+    /// The last page that was programmed; what it allows comes after it.
+    pub done: Token,
+    /// By zone: blocks that were bound with a lower number are no longer its own.
+    pub reset_seqs: Vec<u64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            blocks: Vec::new(),
+            old: Vec::new(),
+            failed: Vec::new(),
+            used: 0,
+            seq: 1,
+            pages: 0,
+            snapshot_pages: 0,
+            done: Token::NONE,
+            reset_seqs: Vec::new(),
+        }
+    }
+}
+
+impl Log {
+    /// Its blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        self.blocks.iter().chain(&self.old).copied()
+    }
+
+    /// A start found these blocks of an earlier run; they are free after the next snapshot.
+    pub fn adopt(&mut self, blocks: Vec<BlockId>, seq: u64) {
+        (self.old, self.seq) = (blocks, seq);
+    }
+
+    /// Whether there is no run yet, or it is more than twice as long as its snapshot and fills a block.
+    fn is_snapshot_due(&self, pages_per_block: u32) -> bool {
+        let is_long = self.pages > 2 * self.snapshot_pages && self.pages >= u64::from(pages_per_block);
+        is_long || self.blocks.is_empty()
+    }
+}
+
+impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
+    /// Logs records of zones; completes when they are on flash. [`Log::done`] is what must come before what
+    /// they allow.
+    pub fn log(&mut self, records: &[Record], table: &ZoneTable, at: SimTime) -> Done {
+        if self.log.is_snapshot_due(self.geometry().pages_per_block) {
+            // With what the records say, since the table says it by now.
+            self.snapshot(table, at)?;
+        }
+        let mut done = Token::NONE;
+        for page in metadata::pages_of(records, self.page_bytes) {
+            done = self.log_page(0, page, at)?;
+        }
+        Ok(done)
+    }
+
+    fn log_page(&mut self, flags: u32, records: &[Record], at: SimTime) -> Done {
+        let pages_per_block = self.geometry().pages_per_block;
+        let data = self.stores_data.then(|| metadata::encode_page(flags, records, self.page_bytes));
+        loop {
+            let block = match self.log.blocks.last() {
+                Some(block) if self.log.used < pages_per_block => *block,
+                _ => self.log_block(at)?,
+            };
+            let page = Ppn(block.0 * pages_per_block + self.log.used);
+            let tag = ZoneTag { page: Lpn::META, copied: 0, seq: self.log.seq };
+            let issue = Issue { held: self.page_bytes, ..Issue::new(at, Cause::Meta).after(self.log.done) };
+            match self.device.program(page, O::of(tag), 0, data.as_deref(), issue) {
+                Ok(done) => {
+                    self.log.used += 1;
+                    self.log.seq += 1;
+                    self.log.pages += 1;
+                    if self.rules.is_volatile {
+                        self.log.done = done;
+                    }
+                    return Ok(done);
+                }
+                Err(FlashError::ProgramFailed { .. }) => {
+                    self.log.failed.push(block);
+                    self.log.used = pages_per_block;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A fresh block for the log, on another die than the one before.
+    fn log_block(&mut self, at: SimTime) -> Done<BlockId> {
+        let geometry = *self.geometry();
+        let next = self.log.blocks.last().map_or(0, |block| geometry.unit_of(*block).0 + 1);
+        let unit = self.pool.most_spare(next % geometry.units()).ok_or(Fault::NoBlock)?;
+        let block = self.take_block(unit, Cause::Meta, at)?;
+        self.log.blocks.push(block);
+        self.log.used = 0;
+        Ok(block)
+    }
+
+    /// Begins a new run of the log with everything that is known, and frees the blocks of the run before.
+    pub fn snapshot(&mut self, table: &ZoneTable, at: SimTime) -> Done {
+        let blocks = std::mem::take(&mut self.log.blocks);
+        self.log.old.extend(blocks);
+        (self.log.pages, self.log.used) = (0, 0);
+        let records = self.all_records(table);
+        let mut pages = metadata::pages_of(&records, self.page_bytes);
+        if pages.is_empty() {
+            pages.push(&[]);
+        }
+        let mut done = Token::NONE;
+        for (number, page) in pages.iter().enumerate() {
+            let first = if number == 0 { FIRST } else { 0 };
+            let last = if number + 1 == pages.len() { LAST } else { 0 };
+            done = self.log_page(SNAPSHOT | first | last, page, at)?;
+        }
+        self.log.snapshot_pages = self.log.pages;
+        for block in std::mem::take(&mut self.log.old) {
+            if self.log.failed.contains(&block) {
+                self.device.mark_bad(block);
+            } else {
+                let unit = self.geometry().unit_of(block).0;
+                self.pool.give(unit, block, true);
+            }
+        }
+        let blocks = &self.log.blocks;
+        self.log.failed.retain(|block| blocks.contains(block));
+        Ok(done)
+    }
+
+    fn all_records(&mut self, table: &ZoneTable) -> Vec<Record> {
+        let mut records = Vec::new();
+        for zone in 0..self.zones() {
+            let seq = self.log.reset_seqs.get(zone as usize).copied().unwrap_or(0);
+            if seq > 0 {
+                records.push(Record::Reset { zone, seq });
+            }
+            if self.slots(zone) < self.striping.blocks_per_die {
+                records.push(Record::Shrunk { zone, slots: self.slots(zone) });
+            }
+            if let Some(bytes) = table.extension(zone) {
+                records.push(Record::Extension { zone, bytes: bytes.into() });
+            }
+            match table.state(zone) {
+                ZoneState::Full => {
+                    let written = table.written(zone).max(self.host_blocks(zone));
+                    records.push(Record::Finished { zone, written });
+                }
+                ZoneState::ReadOnly | ZoneState::Offline => {
+                    let is_offline = table.state(zone) == ZoneState::Offline;
+                    records.push(Record::Finished { zone, written: table.written(zone) });
+                    records.push(Record::Failed { zone, is_offline });
+                }
+                _ => {}
+            }
+        }
+        for zone in self.holding() {
+            self.held_records(zone, false, &mut records);
+        }
+        records
+    }
+
+    /// The records of what a zone holds, or of what of it is not logged yet; it counts as logged then.
+    fn held_records(&mut self, zone: u32, dirty_only: bool, out: &mut Vec<Record>) {
+        let (programmed, block, page_bytes) = (self.programmed(zone), self.block_bytes, self.page_bytes);
+        for (ahead, page) in self.held_mut(zone).iter_mut() {
+            if page.present != 0 && (page.is_dirty || !dirty_only) {
+                metadata::held_records(zone, programmed + ahead, page, block, page_bytes, out);
+                page.is_dirty = false;
+            }
+        }
+    }
+
+    /// Logs what zones hold and the log does not have yet.
+    pub fn log_held(&mut self, table: &ZoneTable, at: SimTime) -> Done {
+        let mut records = Vec::new();
+        for zone in self.holding() {
+            self.held_records(zone, true, &mut records);
+        }
+        if records.is_empty() { Ok(Token::NONE) } else { self.log(&records, table, at) }
+    }
+
+    /// Notes that a zone was reset; gives the record. What it held is gone at once, lest a snapshot has it behind
+    /// the number of the reset.
+    pub fn note_reset(&mut self, zone: u32) -> Record {
+        self.drop_held(zone);
+        self.next_seq += 1;
+        self.log.reset_seqs.resize(self.zones() as usize, 0);
+        self.log.reset_seqs[zone as usize] = self.next_seq;
+        Record::Reset { zone, seq: self.next_seq }
+    }
+}

@@ -1,0 +1,593 @@
+//! A zoned namespace over a flash device.
+
+use super::body::{Body, Done, Fault, FlashRules};
+use super::layout::ZoneLayout;
+use super::metadata::Record;
+use super::pool::Pool;
+use super::recover::ZoneStartError;
+use super::stripes::{Striping, ZoneStripes};
+use super::table::{Change, Written, ZoneTable};
+use super::tag::ZoneOob;
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::zone::{
+    ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
+};
+use nandscape_core::{
+    Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Geometry, Hint, Issue,
+    NamespaceError, NamespaceInfo, NamespaceResult, Op, ParamError, RecoveryReport, Reply, SimTime,
+    Submitted, Token, Way,
+};
+
+/// Seed of the times of commands.
+const DRAWS: u64 = 0x7a6f_6e65;
+
+/// Time that the controller needs for commands, one after the other, in nanoseconds; besides the latencies of
+/// the host link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct CommandTimes {
+    pub read_ns: u64,
+    pub write_ns: u64,
+    pub append_ns: u64,
+    /// A command that changes the state of zones or reports them.
+    pub manage_ns: u64,
+    /// More for a write that opens a zone.
+    pub open_ns: u64,
+    /// From the start of a reset until its erases, while other commands go on.
+    pub reset_ns: u64,
+    /// Each of the others is off by up to this share, evenly drawn.
+    pub spread: f64,
+}
+
+/// What a zoned namespace is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneSetup {
+    /// Its name, by which job files address it.
+    pub name: String,
+    /// Zones as the host sees them; their number is that of the most that fit if it is 0.
+    pub layout: ZoneLayout,
+    /// Zones as they lie on the flash.
+    pub stripes: ZoneStripes,
+    /// How they treat the flash.
+    pub rules: FlashRules,
+    /// Blocks of each die that no zone gets at first, for those that fail and for the metadata log.
+    pub spare_blocks: u32,
+    /// Time of commands.
+    pub times: CommandTimes,
+}
+
+impl ZoneSetup {
+    /// Checks that everything fits together; gives the layout with the number of zones. The errors name the
+    /// keys below `zone.`.
+    pub fn check(&self, geometry: &Geometry) -> Result<ZoneLayout, ParamError> {
+        self.stripes.check(geometry)?;
+        let error = |key: &str, value: u64, expected: String| {
+            Err(ParamError::bad(format!("zone.{key}"), value.to_string(), &expected))
+        };
+        let page = u64::from(geometry.page_bytes);
+        let per_page = page / u64::from(geometry.sector_bytes);
+        let (capacity, most) = (self.layout.capacity, self.stripes.pages(geometry) * per_page);
+        if !capacity.is_multiple_of(per_page) || capacity > most {
+            let expected = format!(
+                "whole pages of {page} bytes, up to the {most} logical blocks of zone.dies x zone.blocks_per_die blocks"
+            );
+            return error("capacity", capacity, expected);
+        }
+        if per_page > u64::from(u128::BITS) {
+            let expected = format!("at least a 128th of the pages of {page} bytes");
+            return Err(ParamError::bad("device.sector", geometry.sector_bytes.to_string(), &expected));
+        }
+        if geometry.pages_per_block > u32::from(u16::MAX) {
+            let pages = geometry.pages_per_block.to_string();
+            return Err(ParamError::bad("device.pages_per_block", pages, "at most 65535 for zones"));
+        }
+        if u64::from(self.layout.extension_bytes) + 64 > page {
+            return error(
+                "descriptor_bytes",
+                self.layout.extension_bytes.into(),
+                format!("less than a page of {page} bytes"),
+            );
+        }
+        if let Some(areas) = self.layout.random
+            && !areas.granularity.is_multiple_of(per_page)
+        {
+            return error(
+                "zrwa_granularity",
+                areas.granularity,
+                format!("multiples of the {per_page} logical blocks of a page"),
+            );
+        }
+        let blocks = geometry.blocks_per_unit();
+        let room = blocks.saturating_sub(self.spare_blocks) / self.stripes.blocks_per_die;
+        let zones = room * self.stripes.groups(geometry);
+        let layout = ZoneLayout {
+            zones: if self.layout.zones == 0 { zones } else { self.layout.zones },
+            ..self.layout
+        };
+        if zones == 0 || layout.zones > zones {
+            let expected = format!(
+                "fewer than the {blocks} blocks of a die, so that zones of {} fit",
+                self.stripes.blocks_per_die
+            );
+            return error("spare", self.spare_blocks.into(), expected);
+        }
+        let pages = u64::from(layout.zones) * (capacity / per_page);
+        if pages > u64::from(nandscape_core::Lpn::MAX.0) {
+            return error("capacity", capacity, "at most 2^32 pages in all zones".to_owned());
+        }
+        layout.check()?;
+        Ok(layout)
+    }
+}
+
+/// A namespace whose zones lie on the blocks of a flash device. Sequential zones are written at their write
+/// pointers; every state, limit and refusal is that of NVMe ZNS 1.1.
+pub struct ZonedNamespace<D, O> {
+    pub(super) infos: [NamespaceInfo; 1],
+    pub(super) table: ZoneTable,
+    pub(super) body: Body<D, O>,
+    pub(super) hosts: HostCounts,
+    pub(super) counts: ZoneCounts,
+    pub(super) spare_blocks: u32,
+    pub(super) recovery: RecoveryReport,
+    /// Why nothing is written any more.
+    pub(super) read_only: Option<&'static str>,
+    times: CommandTimes,
+    /// When the controller is through with the commands so far, and draws of their times.
+    busy: SimTime,
+    draws: Xoshiro256PlusPlus,
+    changes: Vec<Change>,
+}
+
+impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
+    /// Zones over a device, as its flash holds them; all empty on a device that was never written. The setup
+    /// was checked.
+    pub fn new(device: D, setup: &ZoneSetup) -> Result<Self, ZoneStartError> {
+        let geometry = *device.geometry();
+        let layout = setup.check(&geometry).expect("the setup was checked");
+        let mut table = ZoneTable::new(layout);
+        let striping = Striping::new(&setup.stripes, &geometry);
+        let zone_pages =
+            (layout.capacity * u64::from(layout.block_bytes) / u64::from(geometry.page_bytes)) as u32;
+        let pool = Pool::new(&device, &geometry);
+        let stores_data = device.capabilities().stores_data;
+        // The data of a process that is killed is not saved by any capacitor.
+        let rules = FlashRules { is_volatile: setup.rules.is_volatile || stores_data, ..setup.rules };
+        let mut body = Body::new(device, striping, pool, rules, layout.zones, zone_pages);
+        let recovery = if stores_data { body.start(&mut table)? } else { RecoveryReport::default() };
+        if stores_data && recovery.checkpoint == 0 {
+            body.snapshot(&table, SimTime::ZERO).map_err(|fault| match fault {
+                Fault::NoBlock => ZoneStartError::NoBlock,
+                Fault::Flash(error) => error.into(),
+            })?;
+        }
+        let block = u64::from(layout.block_bytes);
+        let zones = ZoneShape {
+            zones: layout.zones,
+            size: layout.size * block,
+            capacity: layout.capacity * block,
+            block: layout.block_bytes,
+            max_active: layout.max_active,
+            max_open: layout.max_open.or(layout.max_active),
+        };
+        let info = NamespaceInfo {
+            name: setup.name.clone(),
+            capacity_bytes: layout.blocks() * block,
+            page_bytes: geometry.page_bytes,
+            set: 0,
+            endurance_group: 0,
+            zones: Some(zones),
+        };
+        Ok(Self {
+            infos: [info],
+            table,
+            body,
+            hosts: HostCounts::default(),
+            counts: ZoneCounts::default(),
+            spare_blocks: setup.spare_blocks,
+            recovery,
+            read_only: None,
+            times: setup.times,
+            busy: SimTime::ZERO,
+            draws: seeded(DRAWS),
+            changes: Vec::new(),
+        })
+    }
+
+    /// The state machine.
+    pub const fn table(&self) -> &ZoneTable {
+        &self.table
+    }
+
+    /// The controller takes a command; gives when it is through with it.
+    #[inline]
+    fn serve(&mut self, at: SimTime, ns: u64) -> SimTime {
+        if ns > 0 {
+            let off = (2.0 * ns as f64 * self.times.spread) as u64;
+            let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
+            self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
+        }
+        self.busy.max(at)
+    }
+
+    /// The whole logical blocks of an extent: the first, and how many.
+    fn blocks(&self, extent: Extent) -> NamespaceResult<(u64, u64)> {
+        let block = u64::from(self.table.layout().block_bytes);
+        let is_whole = |bytes: u64| {
+            if block.is_power_of_two() { bytes & (block - 1) == 0 } else { bytes.is_multiple_of(block) }
+        };
+        if !is_whole(extent.offset) || !is_whole(extent.len) {
+            let expected = format!("whole logical blocks of {block} bytes");
+            return Err(NamespaceError::Refused { extent, expected });
+        }
+        if block.is_power_of_two() {
+            let shift = block.trailing_zeros();
+            return Ok((extent.offset >> shift, extent.len >> shift));
+        }
+        Ok((extent.offset / block, extent.len / block))
+    }
+
+    /// The first logical block of a zone that begins at a byte.
+    fn start_block(&self, zone: u64) -> NamespaceResult<u64> {
+        let block = u64::from(self.table.layout().block_bytes);
+        if !zone.is_multiple_of(block) {
+            return Err(ZoneError::InvalidField.into());
+        }
+        Ok(zone / block)
+    }
+
+    pub(super) fn block(
+        &mut self,
+        command: BlockCommand,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
+        let BlockCommand { op, extent, is_durable, .. } = command;
+        self.hosts.count(command, self.infos[0].page_bytes);
+        let done = match (op, payload) {
+            (Op::Read, Payload::Read(data)) => self.read(extent, Some(data), at),
+            (Op::Read, _) => self.read(extent, None, at),
+            (Op::Write, Payload::Write(data)) => self.write(extent, Some(data), at),
+            (Op::Write | Op::WriteZeroes, _) => self.write(extent, None, at),
+            // What a host deallocates in a zone stays until the zone is reset.
+            (Op::Trim, _) => {
+                self.table.check_read(self.blocks(extent)?.0, self.blocks(extent)?.1)?;
+                Ok(Token::NONE)
+            }
+            (Op::Flush, _) => self.flush(at),
+        }?;
+        if is_durable && op != Op::Flush { self.durable(done, at) } else { Ok(done) }
+    }
+
+    /// A durable command is one with a flush behind it, and counts as both.
+    fn durable(&mut self, done: Token, at: SimTime) -> NamespaceResult<Token> {
+        self.hosts.count(BlockCommand::FLUSH, self.infos[0].page_bytes);
+        let flushed = self.flush(at)?;
+        Ok(self.body.device.join(done, flushed))
+    }
+
+    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
+        let block = u64::from(self.table.layout().block_bytes);
+        let (first, end) = (extent.offset / block, extent.end().div_ceil(block));
+        self.table.check_read(first, end - first)?;
+        let at = self.serve(at, self.times.read_ns);
+        let size = self.table.layout().size * block;
+        let mut done = Token::NONE;
+        let (mut byte, end) = (extent.offset, extent.end());
+        while byte < end {
+            let (zone, from) = ((byte / size) as u32, byte % size);
+            let len = (size - from).min(end - byte);
+            let start = (byte - extent.offset) as usize;
+            let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
+            let read = self.body.read(zone, (from, len), part, at).map_err(|fault| {
+                // What cannot be read any more is worth a reset.
+                self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
+                refused(fault)
+            })?;
+            done = self.body.device.join(done, read);
+            byte += len;
+        }
+        Ok(done)
+    }
+
+    #[inline]
+    fn write(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
+        let (first, blocks) = self.blocks(extent)?;
+        let zone = (first / self.table.layout().size) as u32;
+        let is_random = zone < self.table.layout().zones && self.table.is_random(zone);
+        let active = self.table.open();
+        let written = self.table.write(first, blocks)?;
+        let ns = self.times.write_ns + self.opening(&written, active);
+        let at = self.serve(at, ns);
+        self.put(written, blocks, is_random, data, at)
+    }
+
+    /// Counts what a write opened and closed; gives the time that the controller needs for it.
+    #[inline]
+    fn opening(&mut self, written: &Written, open_before: u32) -> u64 {
+        let closed = u32::from(written.closed.is_some());
+        let is_opened = self.table.open() + u32::from(written.is_full) + closed > open_before;
+        self.counts.implicit_closes += u64::from(closed);
+        self.counts.opens += u64::from(is_opened);
+        if is_opened { self.times.open_ns } else { 0 }
+    }
+
+    /// The data of a write that the state machine has allowed.
+    #[inline]
+    fn put(
+        &mut self,
+        written: Written,
+        blocks: u64,
+        is_random: bool,
+        data: Option<&[u8]>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
+        let zone = written.zone;
+        let mut done = self.body.write(zone, (written.from, blocks), is_random, data, at);
+        if is_random && let Ok(passed) = done {
+            let end = self.body.pages_for(written.written);
+            done = self.body.commit(zone, end, at).map(|token| self.body.device.join(token, passed));
+        }
+        done.map_err(|fault| self.failed(zone, fault, at))
+    }
+
+    /// A zone could not be written: it can be read from now on.
+    #[cold]
+    fn failed(&mut self, zone: u32, fault: Fault, at: SimTime) -> NamespaceError {
+        if self.table.fail_writes(zone).is_some() {
+            let records = [
+                Record::Finished { zone, written: self.body.blocks_of(self.body.programmed(zone)) },
+                Record::Failed { zone, is_offline: false },
+            ];
+            // Where the log fails too, a start finds out again.
+            let _ = self.record(&records, at);
+        }
+        refused(fault)
+    }
+
+    /// Logs records; a device that cannot is read-only from then on.
+    fn record(&mut self, records: &[Record], at: SimTime) -> NamespaceResult<Token> {
+        self.body.log(records, &self.table, at).map_err(|fault| self.log_failed(fault))
+    }
+
+    #[cold]
+    fn log_failed(&mut self, fault: Fault) -> NamespaceError {
+        if fault != Fault::NoBlock {
+            return refused(fault);
+        }
+        let reason = "too few blocks are left for the metadata log of the zones";
+        self.read_only = Some(reason);
+        FtlError::ReadOnly { reason }.into()
+    }
+
+    /// Makes durable what was answered: what is held is logged.
+    pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        let at = self.busy.max(at);
+        let mut done = Token::NONE;
+        if self.body.rules.is_volatile {
+            done = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+        }
+        let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
+        Ok(self.body.device.join(done, durable))
+    }
+
+    pub(super) fn zone(&mut self, command: ZoneCommand, payload: Payload<'_>, at: SimTime) -> Submitted {
+        match command {
+            ZoneCommand::Append { zone, len, hint, is_durable } => {
+                self.append(zone, len, hint, is_durable, payload, at)
+            }
+            ZoneCommand::Manage { action, zone } => {
+                let start = zone.map(|zone| self.start_block(zone)).transpose()?;
+                Ok(self.manage(action, start, at)?.into())
+            }
+            ZoneCommand::FlushRandom { last } => {
+                let last = last / u64::from(self.table.layout().block_bytes);
+                let open = self.table.open();
+                let written = self.table.flush_random(last)?;
+                let ns = self.times.manage_ns + self.opening(&written, open);
+                let at = self.serve(at, ns);
+                let end = self.body.pages_for(written.written);
+                let zone = written.zone;
+                let done = self.body.commit(zone, end, at).map_err(|fault| self.failed(zone, fault, at))?;
+                Ok(self.body.device.pass(Way::In, 0, at, done).into())
+            }
+            ZoneCommand::Describe { zone } => {
+                let start = self.start_block(zone)?;
+                let Payload::Write(bytes) = payload else { return Err(ZoneError::InvalidField.into()) };
+                let change = self.table.describe(start, bytes)?;
+                let at = self.serve(at, self.times.manage_ns);
+                let bytes = self.table.extension(change.zone).unwrap_or_default().into();
+                let records = [Record::Extension { zone: change.zone, bytes }];
+                let done = self.record(&records, at)?;
+                Ok(self.answer(done, at))
+            }
+            ZoneCommand::Report { from, filter, room } => {
+                let from = from / u64::from(self.table.layout().block_bytes);
+                let report = self.table.report(from, filter, room)?;
+                let at = self.serve(at, self.times.manage_ns);
+                let done = self.body.device.pass(Way::Out, 0, at, Token::NONE);
+                Ok(Answer { done, reply: Reply::Zones(Box::new(report)) })
+            }
+        }
+    }
+
+    /// The answer to a command that changed a state, whose record completes with a token.
+    fn answer(&mut self, recorded: Token, at: SimTime) -> Answer {
+        let after = if self.body.rules.is_volatile { recorded } else { Token::NONE };
+        self.body.device.pass(Way::In, 0, at, after).into()
+    }
+
+    fn append(
+        &mut self,
+        zone: u64,
+        len: u64,
+        hint: Hint,
+        is_durable: bool,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Submitted {
+        let extent = Extent::new(zone, len);
+        self.hosts.count(BlockCommand::new(Op::Write, extent, hint), self.infos[0].page_bytes);
+        let (start, blocks) = self.blocks(extent)?;
+        let open = self.table.open();
+        let written = self.table.append(start, blocks)?;
+        self.counts.appends += 1;
+        let ns = self.times.append_ns + self.opening(&written, open);
+        let at = self.serve(at, ns);
+        let data = if let Payload::Write(data) = payload { Some(data) } else { None };
+        let mut done = self.put(written, blocks, false, data, at)?;
+        if is_durable {
+            done = self.durable(done, at)?;
+        }
+        let byte = zone + written.from * u64::from(self.table.layout().block_bytes);
+        Ok(Answer { done, reply: Reply::Appended(byte) })
+    }
+
+    fn manage(&mut self, action: ZoneAction, start: Option<u64>, at: SimTime) -> NamespaceResult<Token> {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.clear();
+        let managed = self.table.manage(action, start, &mut changes);
+        let at = self.serve(at, self.times.manage_ns);
+        let done = self.changed(&changes, at);
+        self.changes = changes;
+        // What was changed before a refusal is changed.
+        managed?;
+        done
+    }
+
+    /// Does to the flash what the changes of zones ask for.
+    fn changed(&mut self, changes: &[Change], at: SimTime) -> NamespaceResult<Token> {
+        let mut records = Vec::new();
+        for change in changes {
+            match change.to {
+                ZoneState::Empty => {
+                    self.counts.resets += 1;
+                    records.push(self.body.note_reset(change.zone));
+                }
+                ZoneState::Full => {
+                    self.counts.finishes += 1;
+                    let written = change.written.max(self.body.held_end(change.zone));
+                    records.push(Record::Finished { zone: change.zone, written });
+                }
+                ZoneState::Offline => records.push(Record::Failed { zone: change.zone, is_offline: true }),
+                ZoneState::ExplicitlyOpen => self.counts.opens += u64::from(!change.from.is_open()),
+                ZoneState::Closed
+                    if change.from == ZoneState::ImplicitlyOpen && self.is_making_room(changes) =>
+                {
+                    self.counts.implicit_closes += 1;
+                }
+                ZoneState::Closed => self.counts.closes += 1,
+                ZoneState::ImplicitlyOpen | ZoneState::ReadOnly => {}
+            }
+        }
+        let mut done = Token::NONE;
+        if !records.is_empty() {
+            let recorded = self.record(&records, at)?;
+            if self.body.rules.is_volatile {
+                done = recorded;
+            }
+        }
+        for change in changes {
+            let one = match change.to {
+                ZoneState::Empty => self.reset(change, at)?,
+                ZoneState::Full => {
+                    let zone = change.zone;
+                    self.finish(change, at).map_err(|fault| self.failed(zone, fault, at))?
+                }
+                _ => continue,
+            };
+            done = self.body.device.join(done, one);
+        }
+        Ok(self.body.device.pass(Way::In, 0, at, done))
+    }
+
+    /// Whether a zone was closed for another one that a command opens.
+    fn is_making_room(&self, changes: &[Change]) -> bool {
+        changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
+    }
+
+    fn reset(&mut self, change: &Change, at: SimTime) -> NamespaceResult<Token> {
+        let zone = change.zone;
+        let mut after = Token::NONE;
+        if self.times.reset_ns > 0 {
+            after = self.body.device.pass(Way::In, 0, at + self.times.reset_ns, after);
+        }
+        let programmed = self.body.programmed(zone);
+        let row = self.body.striping.row_pages();
+        if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
+            self.body.drop_held(zone);
+            let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
+            self.body.pad(zone, end, at).map_err(refused)?;
+        }
+        let done = self.body.release(zone, Issue::new(at, Cause::Host).after(after)).map_err(refused)?;
+        let slots = self.body.slots(zone);
+        let left = self.body.shrink_for_failures(zone);
+        if left < slots {
+            self.shrunk(zone, left, at)?;
+        }
+        Ok(done)
+    }
+
+    /// An empty zone has fewer blocks in each die from now on.
+    #[cold]
+    fn shrunk(&mut self, zone: u32, slots: u32, at: SimTime) -> NamespaceResult<()> {
+        let mut records = vec![Record::Shrunk { zone, slots }];
+        if slots == 0 {
+            self.table.fail(zone);
+            records.push(Record::Failed { zone, is_offline: true });
+        } else {
+            self.table.set_capacity(zone, self.body.blocks_of(self.body.pages_of(slots)));
+        }
+        self.record(&records, at)?;
+        Ok(())
+    }
+
+    fn finish(&mut self, change: &Change, at: SimTime) -> Done {
+        let zone = change.zone;
+        let mut done = Token::NONE;
+        while self.body.held(zone).is_some_and(|held| !held.is_empty()) {
+            let end = self.body.programmed(zone) + 1;
+            let one = self.body.commit(zone, end, at)?;
+            done = self.body.device.join(done, one);
+        }
+        if self.body.rules.pads && self.body.programmed(zone) > 0 {
+            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), at)?;
+            done = self.body.device.join(done, padded);
+        }
+        Ok(done)
+    }
+
+    pub(super) fn submit_command(
+        &mut self,
+        command: Command,
+        payload: Payload<'_>,
+        at: SimTime,
+    ) -> Submitted {
+        if let Some(reason) = self.read_only
+            && !command.writes_nothing()
+        {
+            return Err(FtlError::ReadOnly { reason }.into());
+        }
+        match command {
+            Command::Block(command) => Ok(self.block(command, payload, at)?.into()),
+            Command::Zone(command) => self.zone(command, payload, at),
+            command => Err(NamespaceError::NotSupported { command: command.name() }),
+        }
+    }
+
+    /// Nothing is queued from `at` on.
+    pub(super) fn reset_time(&mut self, at: SimTime) {
+        self.busy = at;
+        self.body.log.done = Token::NONE;
+        self.body.device.reset_time(at);
+    }
+}
+
+/// What a host is told of a failure of the flash below a zone.
+fn refused(fault: Fault) -> NamespaceError {
+    match fault {
+        Fault::NoBlock => ZoneError::ReadOnly.into(),
+        Fault::Flash(error) => FtlError::from(error).into(),
+    }
+}
