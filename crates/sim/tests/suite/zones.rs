@@ -1,4 +1,4 @@
-//! Jobs with `zonemode=zbd` on a device with zones, against logs of fio 3.33 on a zoned null_blk device of Linux
+//! Jobs with `zonemode=zbd` on a device with zones, against logs of fio 3.33 on a zoned `null_blk` device
 //! (`tests/guest/fio-zbd/record` made them): the same requests, one by one, for each job. The device is the
 //! state machine of `nandscape-namespace`, so that a write that is not at a write pointer, or one zone too many,
 //! ends the run.
