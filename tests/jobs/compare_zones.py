@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs job files with `zonemode` in fio and in nandscape, on a regular file, and compares request by request.
+"""Runs job files with `zonemode` in fio and in nandscape, and compares request by request: on a regular file, and
+some of them here also on a namespace with zones of the same size.
 
 Both write their requests with `write_iolog`; operation, offset and length of every request must agree, in order,
 for each job. Depth is 1 (`psync`) where the order of completions would matter.
@@ -77,6 +78,9 @@ JOBS = {
     "stride_random_range": "[a]\nrw=randwrite\nzonemode=strided\nzonesize=2m\nzonerange=1m\nio_size=12m\n",
     "stride_backwards": "[a]\nrw=write:-32k\nzonemode=strided\nzonesize=512k\n",
 }
+# Those whose requests on a namespace with zones are the same, since nothing depends on where the file ends.
+ON_ZONES = ["sequential", "sequential_remainder", "random_limited", "random_limited_remainder", "random_bsrange", "random_seed", "mix",
+            "mix_beyond", "read_after_write", "reset_threshold", "several_limited", "zone_units", "trim"]
 # Job files that fio refuses, or ends with an error.
 REFUSED = {
     "zonesize=1m\nzonemode=none": "zonesize",
@@ -107,14 +111,14 @@ def requests(path):
         if len(words) == 5 and words[2] in ("read", "write", "trim", "sync"):
             # A flush has no place; fio leaves there what the request before it had.
             place = (0, 0) if words[2] == "sync" else (int(words[3]), int(words[4]))
-            rows.append((os.path.basename(words[1]), words[2], *place))
+            rows.append((os.path.basename(words[1]).replace("ns1", "data"), words[2], *place))
     return rows
 
 
-def job_file(text, work, kind):
+def job_file(text, work, kind, file=None):
     """The job file with a log for each section."""
     lines, names = [], []
-    for line in (text if text.startswith("[global]") else GLOBAL + text).format(file=work / "data").splitlines():
+    for line in (text if text.startswith("[global]") else GLOBAL + text).format(file=file or work / "data").splitlines():
         lines.append(line)
         if line.startswith("[") and line != "[global]":
             names.append(line[1:-1])
@@ -140,28 +144,39 @@ def compare(name, text, binary, fio, failures):
         data_files(work)
         theirs_file, names = job_file(text, work, "theirs")
         ours_file, _ = job_file(text, work, "ours")
+        runs = [("ours", name, ours_file, "small.toml")]
+        if name in ON_ZONES:
+            runs.append(("zoned", f"{name} on zones", job_file(text, work, "zoned", "ns1")[0], "zones.toml"))
         theirs = run([fio, theirs_file], work)
-        ours = run([binary, "replay", ours_file, "--config", HERE / "small.toml", "--quiet"], work)
-        if theirs.returncode or ours.returncode:
-            failures.append(f"{name}: fio {theirs.returncode} {theirs.stderr}, nandscape {ours.returncode} {ours.stderr}")
+        if theirs.returncode:
+            failures.append(f"{name}: fio {theirs.returncode} {theirs.stderr}")
             return 0
-        total = 0
-        for job in names:
-            ours_rows, theirs_rows = requests(work / f"ours.{job}"), requests(work / f"theirs.{job}")
-            if "time_based" in text:
-                # Who makes more requests in that time does not matter.
-                both = min(len(ours_rows), len(theirs_rows))
-                if both > 500:
-                    del ours_rows[both:], theirs_rows[both:]
-            total += len(theirs_rows)
-            if ours_rows == theirs_rows:
-                continue
-            at = next((i for i, (a, b) in enumerate(zip(ours_rows, theirs_rows)) if a != b), min(len(ours_rows), len(theirs_rows)))
-            failures.append(
-                f"{name}, job {job}, request {at} of fio's {len(theirs_rows)} and nandscape's {len(ours_rows)}:\n"
-                f"  fio       {theirs_rows[max(0, at - 2):at + 4]}\n  nandscape {ours_rows[max(0, at - 2):at + 4]}"
-            )
-        return total
+        return sum(compare_run(work, one, text, names, binary, failures) for one in runs)
+
+
+def compare_run(work, one, text, names, binary, failures):
+    kind, name, path, config = one
+    ours = run([binary, "replay", path, "--config", HERE / config, "--quiet"], work)
+    if ours.returncode:
+        failures.append(f"{name}: nandscape {ours.returncode} {ours.stderr}")
+        return 0
+    total = 0
+    for job in names:
+        ours_rows, theirs_rows = requests(work / f"{kind}.{job}"), requests(work / f"theirs.{job}")
+        if "time_based" in text:
+            # Who makes more requests in that time does not matter.
+            both = min(len(ours_rows), len(theirs_rows))
+            if both > 500:
+                del ours_rows[both:], theirs_rows[both:]
+        total += len(theirs_rows)
+        if ours_rows == theirs_rows:
+            continue
+        at = next((i for i, (a, b) in enumerate(zip(ours_rows, theirs_rows)) if a != b), min(len(ours_rows), len(theirs_rows)))
+        failures.append(
+            f"{name}, job {job}, request {at} of fio's {len(theirs_rows)} and nandscape's {len(ours_rows)}:\n"
+            f"  fio       {theirs_rows[max(0, at - 2):at + 4]}\n  nandscape {ours_rows[max(0, at - 2):at + 4]}"
+        )
+    return total
 
 
 def compare_refusals(binary, fio, failures):

@@ -1,9 +1,9 @@
 //! Job files in virtual time: every job a process with its own depth, think time, rate and order, all on the
 //! namespaces of one subsystem.
 //!
-//! * `plan`: names, percentages and files become regions of namespaces.
-//! * `generator`, `places`: the next request of a job; `zoned`: the same with a `zonemode`; `pace`: when it may
-//!   be issued.
+//! * `plan`, `zones_plan`: names, percentages, files and zones become regions of namespaces.
+//! * `generator`, `places`: the next request of a job; `zoned`: the same with a `zonemode`.
+//! * `pace`: when a job may issue.
 //! * `engine`: the event loop; `measure`, [`timeline`]: measurements; `document`: the result.
 //!
 //! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total

@@ -149,8 +149,8 @@ impl ZoneSet {
         self.open.get(index as usize).copied().unwrap_or(0)
     }
 
-    /// Opens a zone for a job that has `held` open zones and may have `most` (0: any number). Gives whether it
-    /// may be written.
+    /// Opens a zone for a job that has `held` open zones and may have `most` (0: any number). Gives whether
+    /// it may be written.
     pub fn open(&mut self, zone: u32, held: &mut u32, most: u32) -> bool {
         let entry = self.zones[zone as usize];
         if entry.is_offline {
