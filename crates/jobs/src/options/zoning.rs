@@ -31,7 +31,10 @@ pub(super) static OPTIONS: &[Read] = &[
     read("zoneskip", |job, _, v| {
         job.zoning.skip = super::parts::amount(v.text()?, v.base)
             .ok()
-            .filter(|skip| !matches!(skip, crate::Amount::Percent(_)))
+            .filter(|skip| match skip {
+                crate::Amount::Bytes(bytes) => *bytes <= MAX_ZONE,
+                other => !matches!(other, crate::Amount::Percent(_)),
+            })
             .ok_or_else(|| "a size such as 1m, or zones such as 4z".to_owned())?;
         Ok(())
     }),

@@ -6,7 +6,7 @@
 use super::generator::Request;
 use super::log::Log;
 use super::measure::fold;
-use super::plan::{Plan, Region};
+use super::plan::{Plan, PlanError, Region};
 use super::process::{Blocked, Next, Phase, Process};
 use super::timeline::Timeline;
 use super::zoned::{ZoneSet, ZoneUse};
@@ -102,10 +102,10 @@ impl<'a> Engine<'a> {
         seed: u64,
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
-    ) -> Self {
-        let processes: Vec<Process> =
-            jobs.iter().zip(&plan.jobs).map(|(job, plan)| Process::new(job, plan, seed)).collect();
-        Self {
+    ) -> Result<Self, PlanError> {
+        let process = |(job, plan)| Process::new(job, plan, seed);
+        let processes: Vec<Process> = jobs.iter().zip(&plan.jobs).map(process).collect::<Result<_, _>>()?;
+        Ok(Self {
             subsystem,
             jobs,
             unfinished: processes.len(),
@@ -123,7 +123,7 @@ impl<'a> Engine<'a> {
             stopped: false,
             progress,
             preconditioning: false,
-        }
+        })
     }
 
     /// Writes regions in order, `depth` requests outstanding, before anything is counted.

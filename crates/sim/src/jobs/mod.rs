@@ -100,7 +100,7 @@ pub fn run_jobs(
 ) -> Result<JobsOutcome, JobsError> {
     let plan = plan::plan(&file.jobs, subsystem.namespaces())?;
     let rows = document::rows(&file.jobs);
-    let mut engine = Engine::new(subsystem, &file.jobs, &plan, options.seed, options.stop, progress);
+    let mut engine = Engine::new(subsystem, &file.jobs, &plan, options.seed, options.stop, progress)?;
     let mut outcome = precondition(&mut engine, &plan, options).and_then(|()| engine.adopt_zones());
     engine.begin();
     let erases_before = sums::erases(engine.subsystem.inspect().layers);

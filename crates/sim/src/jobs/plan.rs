@@ -101,7 +101,7 @@ struct Planner<'a> {
     notes: Vec<String>,
 }
 
-pub(super) fn error(job: &Job, message: String) -> PlanError {
+pub(crate) fn error(job: &Job, message: String) -> PlanError {
     PlanError { place: job.place.to_string(), job: job.name.clone(), message }
 }
 

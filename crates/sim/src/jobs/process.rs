@@ -3,7 +3,7 @@
 use super::generator::{Generator, Request};
 use super::measure::Measure;
 use super::pace::Pace;
-use super::plan::JobPlan;
+use super::plan::{JobPlan, PlanError};
 use super::zoned::{Step, Walker, ZoneSet, ZoneUse};
 use nandscape_core::rng::{below, seeded};
 use nandscape_jobs::job::SyncWrites;
@@ -131,10 +131,10 @@ pub(crate) enum Next {
 }
 
 impl Process {
-    pub fn new(job: &Job, plan: &JobPlan, seed: u64) -> Self {
+    pub fn new(job: &Job, plan: &JobPlan, seed: u64) -> Result<Self, PlanError> {
         let (from, to) = job.start_delay_ns;
         let mut rng = seeded(seed ^ 0x6465_6c61_7900 ^ u64::from(job.number) << 16);
-        Self {
+        Ok(Self {
             limits: Limits {
                 depth: job.depth,
                 runtime_ns: job.runtime_ns.unwrap_or(u64::MAX),
@@ -164,7 +164,7 @@ impl Process {
             sync_writes: job.sync == SyncWrites::Each,
             source: match &plan.walk {
                 None => Source::Plain(Box::new(Generator::new(job, plan, seed))),
-                Some(walk) => Source::Zoned(Box::new(Walker::new(job, walk, seed))),
+                Some(walk) => Source::Zoned(Box::new(Walker::new(job, walk, seed)?)),
             },
             pace: Pace::new(job, seed),
             issued_bytes: 0,
@@ -174,7 +174,7 @@ impl Process {
             chosen: None,
             measure: Measure::new(Direction::ALL.map(|d| job.does(d))),
             life: Life::default(),
-        }
+        })
     }
 
     pub fn start(&mut self, now: u64) {

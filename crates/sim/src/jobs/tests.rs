@@ -542,3 +542,18 @@ fn jobs_without_zones_say_which_options_need_them() {
     let note = result.notes.iter().find(|note| note.contains("max_open_zones, random_generator"));
     assert!(note.is_some_and(|note| note.contains("zonemode")), "{:?}", result.notes);
 }
+
+#[test]
+fn a_seed_that_no_shift_register_begins_with_is_refused() {
+    let mut fake = Fake::new(&[1 << 20], |_| MS);
+    let text = |seed: u64| {
+        format!(
+            "[a]\nfilename=ns1\nrw=randwrite\nbs=256k\nzonemode=zbd\nzonesize=256k\nrandom_generator=lfsr\nrandrepeat=0\n\
+             randseed={seed}\n"
+        )
+    };
+    let outcomes: Vec<_> = (1..100).map(|seed| run_on(&mut fake, &text(seed))).collect();
+    let refused: Vec<_> = outcomes.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
+    assert!((2..40).contains(&refused.len()), "an eighth is expected: {}", refused.len());
+    assert!(refused[0].contains("t.fio:1") && refused[0].contains("random_generator=lfsr"), "{}", refused[0]);
+}

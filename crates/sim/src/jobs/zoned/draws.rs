@@ -174,9 +174,10 @@ const TAPS: [&[u32]; 61] = [
 ];
 
 impl Lfsr {
-    /// For `blocks` blocks (below 2^63); `None` for a seed that the register cannot begin with.
+    /// For `blocks` blocks (below 2^63); `None` for a seed that the register cannot begin with, which is all ones
+    /// in its bits.
     pub fn new(blocks: u64, seed: u64) -> Option<Self> {
-        let bits = (3..64).find(|bits| 1u64 << bits > blocks)?;
+        let bits = (3..64).find(|bits| blocks > 0 && 1u64 << bits > blocks)?;
         let taps = TAPS[bits - 3];
         let mut lfsr = Self {
             taps: taps.iter().fold(0, |mask, tap| mask | 1 << (tap - 1)),
@@ -240,6 +241,12 @@ mod tests {
                 lfsr.restart();
             }
         }
+    }
+
+    #[test]
+    fn a_seed_of_ones_begins_no_shift_register() {
+        assert!(Lfsr::new(5, 7).is_none() && Lfsr::new(5, 15).is_none() && Lfsr::new(0, 1).is_none());
+        assert!(Lfsr::new(5, 6).is_some() && Lfsr::new(1 << 40, u64::MAX >> 1 ^ 1).is_some());
     }
 
     #[test]

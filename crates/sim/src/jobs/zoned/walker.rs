@@ -8,6 +8,7 @@ use super::offsets::{Draws, FilePlan, Rules, WalkFile};
 use super::table::ZoneSet;
 use crate::jobs::generator::Request;
 use crate::jobs::hints::Hints;
+use crate::jobs::plan::{PlanError, error};
 use nandscape_core::Extent;
 use nandscape_jobs::job::FileService;
 use nandscape_jobs::{Direction, Distribution, Job};
@@ -92,16 +93,21 @@ pub(crate) struct Walker {
 }
 
 impl Walker {
-    pub fn new(job: &Job, plan: &WalkPlan, seed: u64) -> Self {
+    /// An error says what fio refuses as well.
+    pub fn new(job: &Job, plan: &WalkPlan, seed: u64) -> Result<Self, PlanError> {
         let seeds = Seeds::new(job, seed);
         let mut draws = Draws::new(job, &seeds);
         let rules = Rules::new(job, plan.zone_range);
-        let file = |plan: &FilePlan| {
-            let places = rules.places(plan, &seeds, &mut draws.other);
-            WalkFile::new(*plan, places.expect("no seed of fio's is all ones in the bits of a register"))
+        let mut file = |plan: &FilePlan| {
+            let places = rules.places(plan, &seeds, &mut draws.other).ok_or_else(|| {
+                let expected =
+                    "expected another randseed, since this one is all ones in the bits of the register";
+                error(job, format!("random_generator=lfsr: {expected}"))
+            })?;
+            Ok(WalkFile::new(*plan, places))
         };
-        let files = plan.files.iter().map(file).collect();
-        Self {
+        let files = plan.files.iter().map(&mut file).collect::<Result<_, PlanError>>()?;
+        Ok(Self {
             seed,
             plan: plan.clone(),
             files,
@@ -118,7 +124,7 @@ impl Walker {
             pending: None,
             held: 0,
             job: job.clone(),
-        }
+        })
     }
 
     /// Opens the zones that the device has open, as far as the limits allow; gives those to be reset instead,
@@ -256,7 +262,7 @@ impl Walker {
             }
         }
         if self.job.pattern.trim_then_write {
-            self.ios_limit *= 2;
+            self.ios_limit = self.ios_limit.saturating_mul(2);
         }
         (self.round.is_running, self.round.has_requests, self.round.bytes) = (true, false, 0);
         true
