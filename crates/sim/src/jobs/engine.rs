@@ -3,13 +3,15 @@
 //! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its
 //! job's completions, whatever the number of jobs; nothing is allocated per request.
 
-use super::generator::Request;
 use super::log::Log;
 use super::measure::fold;
-use super::plan::{Plan, PlanError, Region};
+use super::plan::Plan;
+use super::planned::{PlanError, Region};
 use super::process::{Blocked, Next, Phase, Process};
+use super::request::Request;
+use super::request::ZoneUse;
 use super::timeline::Timeline;
-use super::zoned::{ZoneSet, ZoneUse};
+use super::zoned::ZoneSet;
 use crate::replay::Progress;
 use nandscape_core::command::{Payload, Reply};
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneFilter};

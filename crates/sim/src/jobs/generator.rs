@@ -4,22 +4,12 @@ use super::axmap::Axmap;
 use super::hints::Hints;
 use super::permutation::Permutation;
 use super::places::{Law, Places};
-use super::plan::{JobPlan, Region};
-use super::zoned::ZoneUse;
+use super::planned::{JobPlan, Region};
+use super::request::Request;
 use nandscape_core::Extent;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_jobs::job::{BlockSize, FileService, Sequencer};
 use nandscape_jobs::{Direction, Distribution, Job};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub namespace: u32,
-    pub direction: Direction,
-    pub extent: Extent,
-    pub hint: u16,
-    /// The zone that it keeps other jobs out of.
-    pub zone: Option<ZoneUse>,
-}
 
 /// One file or namespace of a job, and where the job is in it.
 #[derive(Clone, Debug)]

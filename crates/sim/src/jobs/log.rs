@@ -1,6 +1,6 @@
 //! Requests one by one as jobs issue them (`write_iolog`).
 
-use super::zones_plan::Area;
+use super::planned::Area;
 use nandscape_core::{Extent, Op, SimTime};
 use nandscape_jobs::Job;
 use std::fmt::Debug;

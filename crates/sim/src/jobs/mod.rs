@@ -1,7 +1,7 @@
 //! Job files in virtual time: every job a process with its own depth, think time, rate and order, all on the
 //! namespaces of one subsystem.
 //!
-//! * `plan`, `zones_plan`: names, percentages, files and zones become regions of namespaces.
+//! * `plan`, `zones_plan`, `planned`: names, percentages, files and zones become regions of namespaces.
 //! * `generator`, `places`: the next request of a job; `zoned`: the same with a `zonemode`.
 //! * `pace`: when a job may issue.
 //! * `engine`: the event loop; `measure`, [`timeline`]: measurements; `document`: the result.
@@ -20,7 +20,9 @@ mod pace;
 mod permutation;
 mod places;
 mod plan;
+mod planned;
 mod process;
+mod request;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
@@ -28,7 +30,7 @@ mod zoned;
 mod zones_plan;
 
 pub use log::{Logged, RequestLog};
-pub use plan::PlanError;
+pub use planned::PlanError;
 pub use timeline::JobSeries;
 
 use crate::precondition::Precondition;

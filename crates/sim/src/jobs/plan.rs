@@ -1,42 +1,11 @@
 //! Where each job's requests go: names of namespaces and files, percentages, regions.
 
-use super::zoned::{WalkPlan, ZonesPlan};
-use super::zones_plan::{self, Area};
+use super::planned::{Area, JobPlan, PlanError, Region, ZonesPlan, error, share};
+use super::zones_plan;
 use nandscape_core::NamespaceInfo;
 use nandscape_core::units::format_bytes;
 use nandscape_jobs::{Amount, Job};
 use std::collections::BTreeMap;
-
-/// A job that does not fit the device.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: job '{job}': {message}")]
-pub struct PlanError {
-    /// File and line of its section.
-    pub place: String,
-    /// Its name.
-    pub job: String,
-    /// What does not fit, with the numbers.
-    pub message: String,
-}
-
-/// The region of one file or namespace that a job works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub namespace: u32,
-    pub start: u64,
-    pub len: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct JobPlan {
-    pub regions: Vec<Region>,
-    /// Bytes to transfer, all loops together; without meaning for a job that ends by time.
-    pub total_bytes: u64,
-    /// It goes on at the beginning when it reaches the end of its regions.
-    pub wraps: bool,
-    /// With a `zonemode`: how it walks through its files.
-    pub walk: Option<WalkPlan>,
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -99,10 +68,6 @@ struct Planner<'a> {
     files: Vec<File>,
     by_name: BTreeMap<String, usize>,
     notes: Vec<String>,
-}
-
-pub(crate) fn error(job: &Job, message: String) -> PlanError {
-    PlanError { place: job.place.to_string(), job: job.name.clone(), message }
 }
 
 fn text(bytes: u64) -> String {
@@ -268,10 +233,6 @@ fn namespace_number(name: &str) -> Option<u32> {
         return None;
     }
     digits.parse().ok()
-}
-
-pub(super) fn share(of: u64, percent: f64) -> u64 {
-    (of as f64 * percent / 100.0) as u64
 }
 
 fn bytes_of(amount: Amount, capacity: u64) -> u64 {

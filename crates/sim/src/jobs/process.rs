@@ -1,10 +1,11 @@
 //! One job as a process: what it does next, and where it is in its life.
 
-use super::generator::{Generator, Request};
+use super::generator::Generator;
 use super::measure::Measure;
 use super::pace::Pace;
-use super::plan::{JobPlan, PlanError};
-use super::zoned::{Step, Walker, ZoneSet, ZoneUse};
+use super::planned::{JobPlan, PlanError};
+use super::request::{Request, ZoneUse};
+use super::zoned::{Step, Walker, ZoneSet};
 use nandscape_core::rng::{below, seeded};
 use nandscape_jobs::job::SyncWrites;
 use nandscape_jobs::{Direction, Job};

@@ -1,21 +1,10 @@
 //! What is planned of zones: sizes in zones become bytes, regions are cut to whole zones, and jobs on one
 //! namespace or file share its zones. Refused is what fio 3.33 refuses.
 
-use super::plan::{JobPlan, PlanError, error, share};
-use super::zoned::{FilePlan, WalkPlan, ZonesPlan};
+use super::planned::{Area, FilePlan, JobPlan, PlanError, WalkPlan, ZonesPlan, error, share};
 use nandscape_core::NamespaceInfo;
 use nandscape_jobs::job::{Pattern, ZoneMode};
 use nandscape_jobs::{Amount, Direction, Job};
-
-/// A namespace or file that a job works on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Area {
-    pub namespace: u32,
-    /// First byte in the namespace.
-    pub start: u64,
-    pub len: u64,
-    pub name: String,
-}
 
 /// Jobs whose sizes in zones are bytes.
 pub(super) fn without_zone_units(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Vec<Job>, PlanError> {

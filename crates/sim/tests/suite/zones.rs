@@ -1,6 +1,7 @@
 //! Jobs with `zonemode=zbd` on a device with zones, against logs of fio 3.33 on a zoned `null_blk` device
 //! (`tests/guest/fio-zbd/record` made them): the same requests, one by one, for each job. The device is the
-//! state machine of `nandscape-namespace`, so a write beside a write pointer or one zone too many ends the run.
+//! state machine of `nandscape-namespace`, so a write beside a write pointer, or one zone too many, ends the
+//! run.
 
 use nandscape_core::command::{Payload, Reply};
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneShape};

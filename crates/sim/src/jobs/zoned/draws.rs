@@ -174,8 +174,8 @@ const TAPS: [&[u32]; 61] = [
 ];
 
 impl Lfsr {
-    /// For `blocks` blocks (below 2^63); `None` for a seed that the register cannot begin with, which is all ones
-    /// in its bits.
+    /// For `blocks` blocks (below 2^63); `None` for a seed that the register cannot begin with, which is all
+    /// ones in its bits.
     pub fn new(blocks: u64, seed: u64) -> Option<Self> {
         let bits = (3..64).find(|bits| blocks > 0 && 1u64 << bits > blocks)?;
         let taps = TAPS[bits - 3];

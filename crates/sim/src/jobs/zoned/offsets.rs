@@ -4,27 +4,10 @@
 use super::draws::{Lfsr, Seeds, Tausworthe, is_wide};
 use crate::jobs::axmap::Axmap;
 use crate::jobs::places::Law;
+use crate::jobs::planned::FilePlan;
 use nandscape_core::rng::{Xoshiro256PlusPlus, seeded};
 use nandscape_jobs::job::{RandomGenerator, Sequencer, ZoneMode};
 use nandscape_jobs::{Direction, Distribution, Job};
-
-/// What a plan says of a file of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FilePlan {
-    pub namespace: u32,
-    /// First byte of the file in the namespace.
-    pub base: u64,
-    /// Length of the file.
-    pub real_len: u64,
-    /// Where the region begins by the options.
-    pub start: u64,
-    /// Where it begins in whole zones.
-    pub offset: u64,
-    /// Length of the region in whole zones.
-    pub len: u64,
-    /// Index of its zones; `None` with `zonemode=strided`.
-    pub set: Option<u32>,
-}
 
 /// A file of a job, and where the job is in it.
 #[derive(Clone, Debug)]

@@ -1,25 +1,11 @@
 //! Zones of one namespace or file as the jobs on it know them: write pointers, which zones are open, which
 //! job uses a zone at the moment. As in fio, nobody asks the device again once the jobs have begun.
 
+use crate::jobs::planned::ZonesPlan;
 use nandscape_core::zone::{Zone, ZoneState};
 
 /// fio's own limit of zones that it follows as open.
 const MAX_OPEN: usize = 4096;
-
-/// What a plan says of the zones of a namespace or file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ZonesPlan {
-    pub namespace: u32,
-    /// First byte of the first zone in the namespace.
-    pub start: u64,
-    pub count: u32,
-    pub size: u64,
-    pub capacity: u64,
-    /// Limit of open zones, all jobs together; 0 for none.
-    pub max_open: u32,
-    /// The namespace has these zones; others exist only for the jobs.
-    pub is_device: bool,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneEntry {

@@ -1,32 +1,16 @@
 //! A job with a `zonemode` as fio runs it: rounds through its region, a direction, a file, an offset and a
 //! size for each request, then the zone that it may go to.
 
-use super::ZoneUse;
-use super::adjust::{Adjusted, Pending};
 use super::draws::Seeds;
-use super::offsets::{Draws, FilePlan, Rules, WalkFile};
+use super::offsets::{Draws, Rules, WalkFile};
+use super::pending::{Adjusted, Pending};
 use super::table::ZoneSet;
-use crate::jobs::generator::Request;
 use crate::jobs::hints::Hints;
-use crate::jobs::plan::{PlanError, error};
+use crate::jobs::planned::{FilePlan, PlanError, WalkPlan, error};
+use crate::jobs::request::{Request, ZoneUse};
 use nandscape_core::Extent;
 use nandscape_jobs::job::FileService;
 use nandscape_jobs::{Direction, Distribution, Job};
-
-/// What a plan says of a job with a `zonemode`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WalkPlan {
-    pub files: Vec<FilePlan>,
-    /// Bytes of a round.
-    pub size: u64,
-    /// Bytes of all rounds by `io_size`; 0 where it is not given.
-    pub io_size: u64,
-    /// Bytes in a zone before the next one's turn.
-    pub zone_size: u64,
-    /// Bytes of a zone with `zonemode=strided`.
-    pub zone_range: u64,
-    pub zone_skip: u64,
-}
 
 /// What a job does next.
 #[derive(Clone, Copy, Debug)]
