@@ -57,7 +57,7 @@ pub fn page_bytes(layers: Layers<'_>) -> Option<u64> {
 }
 
 pub(crate) fn erases(layers: Layers<'_>) -> Vec<Vec<u32>> {
-    let devices = layers.iter().map(|layer| layer.device());
+    let devices = layers.iter().map(nandscape_core::FlashLayer::device);
     devices
         .map(|device| (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect())
         .collect()
@@ -100,7 +100,7 @@ pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
 pub fn flash(layers: Layers<'_>) -> FlashResult {
     let mut totals = OpCounts::default();
     let mut causes = CauseTable::default();
-    for device in layers.iter().map(|layer| layer.device()) {
+    for device in layers.iter().map(nandscape_core::FlashLayer::device) {
         totals.add(device.tally().totals);
         causes.add(device.counters());
     }

@@ -32,6 +32,7 @@ mod memory;
 mod options;
 pub mod partition;
 pub mod presets;
+mod request_log;
 mod run;
 pub mod stacks;
 pub mod storing;

@@ -204,7 +204,8 @@ pub fn run(manner: &Manner, requests: u64) -> Run {
                 host: totals.host,
                 causes: totals.causes,
                 ftl: totals.ftl,
-                cache: None,
+                zones: None,
+        cache: None,
                 read_latency: std::mem::take(&mut read_latency),
                 write_latency: std::mem::take(&mut write_latency),
             });
