@@ -187,7 +187,7 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             pairs.push((name, Kind::Rate.show_alone(rate)));
         }
     }
-    if let Some(zones) = &r.zones {
+    if let Some(zones) = &r.between.zones {
         let states =
             zones.states.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
         pairs.push(("zones", states.collect::<Vec<_>>().join(", ")));
@@ -250,7 +250,7 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
 
 /// What the host's stream policy wrote with each id.
 fn policy_table(result: &RunResult) -> Option<Table> {
-    let policy = result.policy.as_ref()?;
+    let policy = result.between.policy.as_ref()?;
     let mut table = Table::new();
     let name = |stream: u16| if stream == 0 { "none".to_owned() } else { stream.to_string() };
     let total: u64 = policy.streams.iter().map(|stream| stream.bytes).sum();

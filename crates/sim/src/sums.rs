@@ -1,8 +1,9 @@
 //! Counters of a subsystem, added up over its namespaces or sets.
 
 use crate::result::{
-    CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, RunIdentity, RunResult,
-    SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, ZonesResult, placement_of_logs, ratio,
+    BetweenResult, CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, RunIdentity,
+    RunResult, SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, ZonesResult, placement_of_logs,
+    ratio,
 };
 use nandscape_core::command::HostCounts;
 use nandscape_core::{BlockId, CauseTable, Cost, FtlStats, Layers, OpCounts, Subsystem};
@@ -155,9 +156,12 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         latency_ns: run.latency_ns,
         cost: cost.into(),
         placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
-        zones: (0..)
-            .zip(subsystem.namespaces())
-            .find_map(|(number, info)| ZonesResult::of(&inside, number, info)),
+        between: BetweenResult {
+            zones: (0..)
+                .zip(subsystem.namespaces())
+                .find_map(|(number, info)| ZonesResult::of(&inside, number, info)),
+            policy: None,
+        },
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),

@@ -1,9 +1,10 @@
 //! Stacks that keep bytes: in memory, or in an image file.
 
 use crate::config::{ConfigError, StackConfig, Typed};
-use crate::flash::{BuildOptions, build_in_memory, over};
+use crate::flash::BuildOptions;
 use crate::interfaces::{INTERFACES, Place};
 use crate::mapped::{LostPage, lost_pages};
+use crate::stacks::{build_in_memory, over};
 use crate::{caching, memory};
 use nandscape_core::{NamespaceError, RecoveryReport, SimTime, Subsystem};
 use nandscape_disk::Keep;

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 pub(super) fn zones(runs: &[Run]) -> String {
     let mut out = String::new();
     for run in runs {
-        let Some(zones) = &run.result.zones else { continue };
+        let Some(zones) = &run.result.between.zones else { continue };
         if runs.len() > 1 {
             let _ = writeln!(out, "<h3>{}</h3>", text(run.name()));
         }

@@ -17,8 +17,8 @@ use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::{
-    CacheResult, FlashResult, LatencyResult, LatencySummary, LayerResult, MergeResult, RunError, RunIdentity,
-    SCHEMA, Speed, Waf, WearResult, WorkloadResult,
+    BetweenResult, CacheResult, FlashResult, LatencyResult, LatencySummary, LayerResult, MergeResult,
+    RunError, RunIdentity, SCHEMA, Speed, Waf, WearResult, WorkloadResult,
 };
 use nandscape_trace::{StatsOptions, TraceStats};
 use serde_json::json;
@@ -204,7 +204,7 @@ pub fn run(manner: &Manner, requests: u64) -> Run {
                 host: totals.host,
                 causes: totals.causes,
                 ftl: totals.ftl,
-        cache: None,
+                cache: None,
                 read_latency: std::mem::take(&mut read_latency),
                 write_latency: std::mem::take(&mut write_latency),
             });
@@ -297,10 +297,9 @@ fn result(
         jobs: Vec::new(),
         sets: Vec::new(),
         job_defaults: std::collections::BTreeMap::new(),
-        zones: None,
         placement: None,
         cache: None,
-        policy: None,
+        between: BetweenResult::default(),
         lifetime: nandscape_sim::LifetimeResult::default(),
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
