@@ -4,6 +4,7 @@ mod cache;
 mod cache_files;
 mod serve;
 mod trace;
+mod zone;
 
 pub use cache::{AdviseArgs, CacheVerb, SimulateArgs, UnitArgs};
 pub use cache_files::{
@@ -12,6 +13,7 @@ pub use cache_files::{
 };
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, StatArgs};
 pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
+pub use zone::{ZoneArgs, ZoneVerbArg};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;

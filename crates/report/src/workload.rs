@@ -4,7 +4,7 @@ use crate::contract::{self, distribution, percent};
 use crate::number::{grouped, printable};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_trace::TraceStats;
-use nandscape_trace::stats::{Alignment, Amount, Distribution};
+use nandscape_trace::stats::{Alignment, Amount};
 use std::fmt::Write as _;
 
 /// What a workload looks like, as text of about 100 columns.

@@ -234,9 +234,8 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked,
         }
         Ok(subsystem) => subsystem,
     };
-    let recovery = (0..subsystem.inspect().sets())
-        .filter_map(|set| subsystem.inspect().device(set).journal().map(|journal| journal.recovery().clone()))
-        .collect();
+    let layers = subsystem.inspect().layers;
+    let recovery = layers.iter().filter_map(|layer| layer.recovery().cloned()).collect();
     let (lost_pages, lost) = lost_pages(&mut *subsystem);
     Ok(Checked { findings, recovery, start_error: None, lost_pages, lost })
 }
