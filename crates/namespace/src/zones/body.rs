@@ -276,7 +276,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut block = self.block_at(zone, spot);
         let mut issue = Issue { held, ..issue };
         if spot.page == 0 || block == BlockId::NONE {
-            block = self.take_block(self.striping.unit(zone, spot.die), Cause::Host, issue.at)?;
+            block = self.take_block(self.striping.unit(zone, spot.die), issue.cause, issue.at)?;
             self.bind(zone, spot, block);
             self.next_seq += 1;
             issue.after = self.device.join(issue.after, self.log.done);
@@ -291,7 +291,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             Err(error) => return Err(error.into()),
         };
         self.programmed[zone as usize] = index + 1;
-        if issue.cause == Cause::Host {
+        if issue.cause != Cause::Finish {
             self.host_pages[zone as usize] = index + 1;
         }
         Ok(done)
@@ -372,7 +372,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         (first, blocks): (u64, u64),
         is_random: bool,
         data: Option<&[u8]>,
-        at: SimTime,
+        issue: Issue,
     ) -> Done {
         let page = u64::from(self.page_bytes);
         let block = u64::from(self.block_bytes);
@@ -389,7 +389,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             byte += u64::from(len);
             if u64::from(len) == page && !is_random && self.holds_nothing(zone) {
                 debug_assert_eq!(index, self.programmed[zone as usize]);
-                let programmed = self.program(zone, (len, 0), part, Issue::new(at, Cause::Host))?;
+                let programmed = self.program(zone, (len, 0), part, issue)?;
                 done = self.device.join(done, programmed);
                 continue;
             }
@@ -400,25 +400,26 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             self.held_mut(zone).put(ahead, blocks, block_bytes, kept, part);
             // A write to a whole page of sequential data ends at its last block.
             if !is_random && within + u64::from(len) == page {
-                let programmed = self.program_held(zone, len, Cause::Host, at)?;
+                let programmed = self.program_held(zone, len, issue)?;
                 done = self.device.join(done, programmed);
             } else {
                 passed += len;
             }
         }
         if passed > 0 {
-            done = self.device.pass(Way::In, passed, at, done);
+            let after = self.device.join(issue.after, done);
+            done = self.device.pass(Way::In, passed, issue.at, after);
         }
         Ok(done)
     }
 
     /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
     /// is not held is programmed as zeroes.
-    pub fn program_held(&mut self, zone: u32, transfer: u32, cause: Cause, at: SimTime) -> Done {
+    pub fn program_held(&mut self, zone: u32, transfer: u32, issue: Issue) -> Done {
         let page = self.held[zone as usize].as_mut().and_then(|held| held.pop());
         let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
         let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
-        self.program(zone, (transfer, self.page_bytes - transfer), data, Issue::new(at, cause))
+        self.program(zone, (transfer, self.page_bytes - transfer), data, issue)
     }
 
     /// Programs what a random write area leaves behind, up to a page of the zone.
@@ -427,7 +428,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         while self.programmed(zone) < end {
             let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
             let cause = if is_held { Cause::Host } else { Cause::Finish };
-            let programmed = self.program_held(zone, 0, cause, at)?;
+            let programmed = self.program_held(zone, 0, Issue::new(at, cause))?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
@@ -457,7 +458,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         zone: u32,
         (from, len): (u64, u64),
         mut data: Option<&mut [u8]>,
-        at: SimTime,
+        issue: Issue,
     ) -> Done {
         let page_bytes = u64::from(self.page_bytes);
         let mut done = Token::NONE;
@@ -471,7 +472,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             byte += u64::from(part);
             if index < self.host_pages[zone as usize] {
                 let page = self.flash_page(zone, index).expect("programmed pages are bound");
-                let issue = Issue::new(at, Cause::Host);
                 let read = match out {
                     Some(out) if part < self.page_bytes => self.device.read_part(page, within, out, issue),
                     out => self.device.read(page, part, out, issue),
@@ -490,7 +490,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         if passed > 0 {
-            let sent = self.device.pass(Way::Out, passed, at, Token::NONE);
+            let sent = self.device.pass(Way::Out, passed, issue.at, issue.after);
             done = self.device.join(done, sent);
         }
         Ok(done)
