@@ -1,0 +1,168 @@
+//! Opening and emptying zones, and what is done about those that fail.
+
+use super::format::LOST;
+use super::sabotage::Sabotage;
+use super::{NO_ZONE, ZoneMap};
+use nandscape_core::zone::{ZoneAction, ZoneState};
+use nandscape_core::{
+    Cause, FtlError, Issue, NamespaceError, NamespaceResult, Ppn, SimTime, Subsystem, Token,
+};
+use nandscape_ftl::victim::BlockState;
+
+const TOO_FEW_ZONES: &str = "too few zones are left for the data";
+
+impl<S: Subsystem> ZoneMap<S> {
+    /// Opens a zone for a log that has none.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn open_zone(&mut self, log: usize, at: SimTime) -> NamespaceResult<()> {
+        if self.space.frontiers[log].zone != NO_ZONE {
+            self.seal_frontier(log);
+        }
+        if self.space.free.is_empty() {
+            self.reset_collected(at)?;
+        }
+        if !self.space.open(log) {
+            return Err(self.full("no zone is free", 1));
+        }
+        let zone = self.space.frontiers[log].zone;
+        let info = &mut self.zones.infos[zone as usize];
+        assert_eq!((info.state, info.valid), (BlockState::Free, 0), "zone {zone}, which was free");
+        info.state = BlockState::Open;
+        Ok(())
+    }
+
+    /// Resets the zones that were emptied, once what made them superfluous is durable.
+    pub(super) fn reset_collected(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        if self.space.collected.is_empty() {
+            return Ok(Token::NONE);
+        }
+        let mut after = self.commit(at)?;
+        if self.sabotage == Sabotage::ResetWithoutWait {
+            after = Token::NONE;
+        }
+        let mut last = after;
+        while let Some(zone) = self.space.collected.pop() {
+            assert_eq!(self.zones.infos[zone as usize].valid, 0, "valid units of zone {zone}");
+            let issue = Issue::new(at, Cause::Gc).after(after);
+            match self.below.manage(ZoneAction::Reset, self.shape.start(zone), issue) {
+                Ok(done) => {
+                    self.zones.infos[zone as usize].state = BlockState::Free;
+                    self.space.release(zone, done);
+                    last = done;
+                }
+                Err(NamespaceError::Zone(_)) => {
+                    self.space.free_units -= u64::from(self.space.capacities[zone as usize]);
+                    self.give_up(zone);
+                }
+                Err(error) => {
+                    self.space.collected.push(zone);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    /// A write to the frontier of a log failed. Afterwards it can be tried again, there or in another zone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn write_failed(
+        &mut self,
+        log: usize,
+        error: NamespaceError,
+        at: SimTime,
+    ) -> NamespaceResult<()> {
+        if matches!(error, NamespaceError::Ftl(FtlError::ReadOnly { .. })) {
+            return Err(self.stop("the zoned namespace takes no more writes"));
+        }
+        let frontier = self.space.frontiers[log];
+        let zone = frontier.zone;
+        let described = self.below.report(self.shape.start(zone), 1, at)?;
+        let Some(described) = described.first() else { return Err(error) };
+        match described.state {
+            ZoneState::ReadOnly => {
+                self.space.close(log);
+                self.zones.infos[zone as usize].state = BlockState::Failed;
+                self.collector.failed.push(zone);
+            }
+            ZoneState::Offline => {
+                self.space.close(log);
+                self.give_up(zone);
+            }
+            ZoneState::Full => self.seal_frontier(log),
+            _ => {
+                let capacity = (described.capacity / u64::from(self.shape.unit_bytes)) as u32;
+                if capacity >= self.space.capacities[zone as usize] {
+                    return Err(error);
+                }
+                self.space.shrink(zone, capacity);
+                if self.space.frontiers[log].room() == 0 {
+                    self.seal_frontier(log);
+                }
+            }
+        }
+        self.check_zones()
+    }
+
+    /// A zone is not used any more. What the map has there cannot be read.
+    pub(super) fn give_up(&mut self, zone: u32) {
+        let info = &mut self.zones.infos[zone as usize];
+        assert!(!matches!(info.state, BlockState::Sealed | BlockState::Bad), "zone {zone}: {info:?}");
+        info.state = BlockState::Bad;
+    }
+
+    /// Stops if too few zones are left for the logical capacity and what is kept free.
+    pub(super) fn check_zones(&mut self) -> NamespaceResult<()> {
+        let first = self.shape.identity.ring as usize;
+        let zones = self.zones.infos[first..].iter().zip(&self.space.capacities[first..]);
+        let good = zones.filter(|(info, _)| !matches!(info.state, BlockState::Bad | BlockState::Failed));
+        let units: u64 = good.map(|(_, capacity)| u64::from(*capacity)).sum();
+        let needed = u64::from(self.shape.identity.logical_units) + self.space.start_units;
+        if units < needed { Err(self.stop(TOO_FEW_ZONES)) } else { Ok(()) }
+    }
+
+    /// Moves what zones hold that turned read-only.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn evacuate(&mut self, at: SimTime) -> NamespaceResult<()> {
+        while let Some(zone) = self.collector.failed.last().copied() {
+            assert_eq!(self.zones.infos[zone as usize].state, BlockState::Failed, "state of zone {zone}");
+            let mut from = Ppn(zone * self.space.zone_units);
+            while self.zones.infos[zone as usize].valid > 0 {
+                (from, _) = self.move_units(zone, from, at)?;
+            }
+            self.collector.failed.retain(|failed| *failed != zone);
+            self.give_up(zone);
+        }
+        Ok(())
+    }
+
+    /// Checks who has which zone and which place; panics with the values.
+    pub(super) fn check(&self) {
+        let ring = self.shape.identity.ring;
+        assert_eq!(self.space.free_units, self.space.count_free(), "units that can be written");
+        let mut live = 0;
+        for (lpn, place) in self.map.entries().iter().enumerate() {
+            live += u64::from(place.is_some());
+            if place.0 < LOST.0 {
+                let owner = self.owners[place.index()].index();
+                assert_eq!(owner, lpn, "owner of {place:?}");
+                assert!(self.zones.is_valid(*place), "unit {lpn} is at {place:?}, which is not valid");
+                assert!(self.zones.block_of(*place) >= ring, "unit {lpn} is in the metadata at {place:?}");
+            }
+        }
+        assert_eq!(live, self.map.live, "mapped units");
+        let valid: u64 = self.zones.infos.iter().map(|info| u64::from(info.valid)).sum();
+        let lost = self.map.entries().iter().filter(|place| **place == LOST).count() as u64;
+        assert_eq!(valid + lost, live, "valid places");
+        for (zone, info) in self.zones.infos.iter().enumerate().skip(ring as usize) {
+            let zone = zone as u32;
+            assert_eq!(self.zones.count_bits(zone), info.valid, "valid places of zone {zone}");
+            let is_free = self.space.free.iter().any(|(free, _)| *free == zone);
+            let is_open = self.space.frontiers.iter().any(|frontier| frontier.zone == zone);
+            assert_eq!(info.state == BlockState::Free, is_free, "zone {zone} is {info:?}, free: {is_free}");
+            assert_eq!(info.state == BlockState::Open, is_open, "zone {zone} is {info:?}, open: {is_open}");
+        }
+    }
+}
