@@ -15,6 +15,7 @@ use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
 };
+use std::collections::BTreeMap;
 
 /// Why pages of a zone could not be programmed or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(super) struct Body<D, O> {
     held: Vec<Option<Box<Held>>>,
     /// Zones that hold something, and some that no longer do.
     held_zones: Vec<u32>,
+    /// By zone: what its first program since the start waits for.
+    pub gates: BTreeMap<u32, Token>,
     /// Blocks of each zone in each of its dies.
     slots: Vec<u32>,
     /// Pages of a zone whose blocks are all there.
@@ -97,6 +100,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             host_pages: vec![0; zones as usize],
             held: vec![None; zones as usize],
             held_zones: Vec::new(),
+            gates: BTreeMap::new(),
             slots: vec![striping.blocks_per_die; zones as usize],
             zone_pages,
             pages_per_block: geometry.pages_per_block,
@@ -250,7 +254,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// A block could not be erased: it is bad from now on. Other errors are passed on.
-    fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
+    pub fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
         match error {
             FlashError::EraseFailed { .. } | FlashError::WornOut { .. } => {
                 self.device.mark_bad(block);
@@ -275,6 +279,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let spot = self.striping.spot(index);
         let mut block = self.block_at(zone, spot);
         let mut issue = Issue { held, ..issue };
+        if !self.gates.is_empty()
+            && let Some(gate) = self.gates.remove(&zone)
+        {
+            issue.after = self.device.join(issue.after, gate);
+        }
         if spot.page == 0 || block == BlockId::NONE {
             block = self.take_block(self.striping.unit(zone, spot.die), issue.cause, issue.at)?;
             self.bind(zone, spot, block);
@@ -423,12 +432,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Programs what a random write area leaves behind, up to a page of the zone.
-    pub fn commit(&mut self, zone: u32, end: u32, at: SimTime) -> Done {
+    pub fn commit(&mut self, zone: u32, end: u32, issue: Issue) -> Done {
         let mut done = Token::NONE;
         while self.programmed(zone) < end {
             let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
-            let cause = if is_held { Cause::Host } else { Cause::Finish };
-            let programmed = self.program_held(zone, 0, Issue::new(at, cause))?;
+            let cause = if is_held { issue.cause } else { Cause::Finish };
+            let programmed = self.program_held(zone, 0, Issue { cause, ..issue })?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
@@ -436,15 +445,15 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// Programs pages without data of the host, up to a page of the zone, stripe by stripe: each waits for
     /// the one before, so that the host's writes come in between.
-    pub fn pad(&mut self, zone: u32, end: u32, at: SimTime) -> Done {
+    pub fn pad(&mut self, zone: u32, end: u32, issue: Issue) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();
-        let (mut before, mut done) = (Token::NONE, Token::NONE);
+        let (mut before, mut done) = (issue.after, issue.after);
         while self.programmed(zone) < end {
             if self.programmed(zone).is_multiple_of(row) {
                 before = done;
             }
-            let issue = Issue::new(at, Cause::Finish).after(before);
+            let issue = Issue::new(issue.at, Cause::Finish).after(before);
             let held = self.page_bytes;
             let programmed = self.program(zone, (0, held), zeroes.as_deref(), issue)?;
             done = self.device.join(done, programmed);

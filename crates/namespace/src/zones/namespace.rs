@@ -334,7 +334,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = self.body.write(zone, (written.from, blocks), is_random, data, issue);
         if is_random && let Ok(passed) = done {
             let end = self.body.pages_for(written.written);
-            done = self.body.commit(zone, end, at).map(|token| self.body.device.join(token, passed));
+            done = self.body.commit(zone, end, issue).map(|token| self.body.device.join(token, passed));
         }
         done.map_err(|fault| self.failed(zone, fault, at))
     }
@@ -373,7 +373,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let at = self.busy.max(at);
         let mut done = self.issued.1;
         if self.body.rules.is_volatile {
-            done = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+            let held = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+            done = self.body.device.join(done, held);
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
         Ok(self.body.device.join(done, durable))
@@ -396,7 +397,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 let at = self.serve(at, ns);
                 let end = self.body.pages_for(written.written);
                 let zone = written.zone;
-                let done = self.body.commit(zone, end, at).map_err(|fault| self.failed(zone, fault, at))?;
+                let done = self
+                    .body
+                    .commit(zone, end, self.issue(at))
+                    .map_err(|fault| self.failed(zone, fault, at))?;
                 Ok(self.body.device.pass(Way::In, 0, at, done).into())
             }
             ZoneCommand::Describe { zone } => {
@@ -529,7 +533,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            self.body.pad(zone, end, at).map_err(refused)?;
+            self.body.pad(zone, end, self.issue(at)).map_err(refused)?;
         }
         let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);
@@ -559,11 +563,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = Token::NONE;
         while self.body.held(zone).is_some_and(|held| !held.is_empty()) {
             let end = self.body.programmed(zone) + 1;
-            let one = self.body.commit(zone, end, at)?;
+            let one = self.body.commit(zone, end, self.issue(at))?;
             done = self.body.device.join(done, one);
         }
         if self.body.rules.pads && self.body.programmed(zone) > 0 {
-            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), at)?;
+            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), self.issue(at))?;
             done = self.body.device.join(done, padded);
         }
         Ok(done)

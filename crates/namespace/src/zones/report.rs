@@ -6,8 +6,8 @@ use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::zone::{Zone, ZoneCounts};
 use nandscape_core::{
     Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
-    FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn,
-    SimTime, Submitted, Subsystem, Token, ZoneReports,
+    FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
+    Op, Ppn, SimTime, Submitted, Subsystem, Token, ZoneReports,
 };
 
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
