@@ -163,7 +163,8 @@ impl<S: Subsystem> ZoneMap<S> {
         let draft = self.log.draft.expect("a checkpoint is being written");
         let mut order = Token::NONE;
         if self.sabotage != Sabotage::EndWithoutWait {
-            order = self.below.join(self.written, self.log.done);
+            let written = self.written();
+            order = self.below.join(written, self.log.done);
             order = self.below.join(order, self.committed);
             order = self.below.flush(Issue::new(at, Cause::Meta).after(order))?;
         }
@@ -274,23 +275,37 @@ impl<S: Subsystem> ZoneMap<S> {
         }
     }
 
+    /// Completes when the data is there that was written since the last commit.
+    fn written(&mut self) -> Token {
+        let mut written = Token::NONE;
+        for log in 0..self.space.frontiers.len() {
+            written = self.below.join(written, self.space.frontiers[log].done);
+        }
+        written
+    }
+
     /// Makes everything durable that was written and recorded so far.
     pub(super) fn commit(&mut self, at: SimTime) -> NamespaceResult<Token> {
         if self.sabotage != Sabotage::ResetBeforeRecords {
             self.write_records(at)?;
         }
-        let mut after = self.below.join(self.written, self.log.done);
+        let written = self.written();
+        let mut after = self.below.join(written, self.log.done);
         after = self.below.join(after, self.committed);
         self.committed = self.below.flush(Issue::new(at, Cause::Meta).after(after))?;
-        self.written = Token::NONE;
+        self.space.frontiers.iter_mut().for_each(|frontier| frontier.done = Token::NONE);
         Ok(self.committed)
     }
 
-    /// Makes durable what hosts were answered: its data is complete, so the records are what is missing.
+    /// Makes durable what hosts were answered. Data in a zone is found again only behind data, so writes that
+    /// are under way in the same zones have to be there as well.
     pub(super) fn flush_records(&mut self, at: SimTime) -> NamespaceResult<Token> {
         if self.sabotage != Sabotage::FlushWithoutRecords && self.stopped.is_none() {
             self.write_records(at)?;
         }
-        self.below.flush(Issue::new(at, Cause::Host).after(self.log.done))
+        let written = self.written();
+        let mut after = self.below.join(written, self.log.done);
+        after = self.below.join(after, self.committed);
+        self.below.flush(Issue::new(at, Cause::Host).after(after))
     }
 }

@@ -8,6 +8,8 @@
 //!   units superfluous outlives them;
 //! * a record may be durable before the data that it is about. A start ignores records of places at or above
 //!   the write pointer of their zone, and then writes a checkpoint before anything is written to such places;
+//! * a zone with data is written once the zone before it in its log is durable, so that a loss of power leaves one
+//!   zone of each log that is not full;
 //! * the pages of the log become durable in their order, and the last page of a checkpoint after all data that
 //!   the checkpoint tells of;
 //! * at most `host_logs + 1` zones with data are active, and one with metadata.
@@ -96,8 +98,6 @@ pub struct ZoneMap<S> {
     log: Log,
     /// Units written so far: the clock of the victim policy.
     now: u64,
-    /// Completes when the data written since the last commit is there.
-    written: Token,
     /// Completes when everything that was written or recorded before the last commit is durable.
     committed: Token,
     stats: FtlStats,
@@ -158,7 +158,6 @@ impl<S: Subsystem> ZoneMap<S> {
             collector: Collector::new(&config, if stores_data { unit_bytes } else { 0 }),
             log: Log::new(&identity, info.page_bytes, zones.capacity),
             now: 0,
-            written: Token::NONE,
             committed: Token::NONE,
             stats: FtlStats::default(),
             hosts: HostCounts::default(),
@@ -214,7 +213,8 @@ impl<S: Subsystem> ZoneMap<S> {
                     }
                     self.space.advance(log, units);
                     self.now += u64::from(units);
-                    self.written = self.below.join(self.written, done);
+                    let written = self.space.frontiers[log].done;
+                    self.space.frontiers[log].done = self.below.join(written, done);
                     if frontier.room() == units {
                         self.seal_frontier(log);
                     }

@@ -70,11 +70,12 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
         self.hosts = HostCounts::default();
         self.reset_stats();
         // Tokens from before mean nothing once time starts anew.
-        (self.written, self.committed, self.log.done, self.log.gate) =
-            (Token::NONE, Token::NONE, Token::NONE, Token::NONE);
+        (self.committed, self.log.done, self.log.gate) = (Token::NONE, Token::NONE, Token::NONE);
         let free = self.space.free.iter_mut().chain(self.log.free.iter_mut());
         free.for_each(|(_, ready)| *ready = Token::NONE);
-        self.space.frontiers.iter_mut().for_each(|frontier| frontier.after = Token::NONE);
+        for frontier in &mut self.space.frontiers {
+            (frontier.after, frontier.done) = (Token::NONE, Token::NONE);
+        }
     }
 
     fn check_invariants(&self) {

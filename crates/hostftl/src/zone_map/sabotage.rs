@@ -19,19 +19,22 @@ pub enum Sabotage {
     BelieveAllRecords,
     /// A start that ignored records leaves them in the log, to be found again.
     KeepIgnoredRecords,
+    /// A zone with data is written before the one before it in its log is durable.
+    OpenWithoutOrder,
     /// A zone of the log is written before the one before it is durable.
     LogWithoutOrder,
 }
 
 impl Sabotage {
     /// All that a cut can bring to light.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ResetBeforeRecords,
         Self::ResetWithoutWait,
         Self::FlushWithoutRecords,
         Self::EndWithoutWait,
         Self::BelieveAllRecords,
         Self::KeepIgnoredRecords,
+        Self::OpenWithoutOrder,
         Self::LogWithoutOrder,
     ];
 }

@@ -14,12 +14,14 @@ pub(super) struct Frontier {
     /// Its next unit, and the one behind its last.
     pub next: u32,
     pub end: u32,
-    /// The next write waits for this: the reset of the zone.
+    /// The next write waits for this: the reset of the zone, and the zone before.
     pub after: Token,
+    /// Completes when the writes to the zone do.
+    pub done: Token,
 }
 
 impl Frontier {
-    pub const CLOSED: Self = Self { zone: NO_ZONE, next: 0, end: 0, after: Token::NONE };
+    pub const CLOSED: Self = Self { zone: NO_ZONE, next: 0, end: 0, after: Token::NONE, done: Token::NONE };
 
     #[inline]
     pub const fn room(&self) -> u32 {
@@ -104,7 +106,8 @@ impl Space {
 
     /// The frontier of a log is closed; what it has left cannot be written.
     pub fn close(&mut self, log: usize) -> u32 {
-        let frontier = std::mem::replace(&mut self.frontiers[log], Frontier::CLOSED);
+        let frontier = self.frontiers[log];
+        self.frontiers[log] = Frontier { done: frontier.done, ..Frontier::CLOSED };
         assert!(frontier.zone != NO_ZONE, "log {log} has no open zone");
         self.free_units -= u64::from(frontier.room());
         frontier.zone
@@ -114,7 +117,8 @@ impl Space {
     pub fn open(&mut self, log: usize) -> bool {
         assert!(self.frontiers[log].zone == NO_ZONE, "log {log} has {:?}", self.frontiers[log]);
         let Some((zone, after)) = self.free.pop_front() else { return false };
-        self.frontiers[log] = Frontier { zone, next: 0, end: self.capacities[zone as usize], after };
+        let end = self.capacities[zone as usize];
+        self.frontiers[log] = Frontier { zone, end, after, ..self.frontiers[log] };
         true
     }
 

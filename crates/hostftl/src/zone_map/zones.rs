@@ -2,6 +2,7 @@
 
 use super::format::LOST;
 use super::sabotage::Sabotage;
+use super::space::Frontier;
 use super::{NO_ZONE, ZoneMap};
 use nandscape_core::zone::{ZoneAction, ZoneState};
 use nandscape_core::{
@@ -25,7 +26,12 @@ impl<S: Subsystem> ZoneMap<S> {
         if !self.space.open(log) {
             return Err(self.full("no zone is free", 1));
         }
-        let zone = self.space.frontiers[log].zone;
+        let Frontier { zone, after, done, .. } = self.space.frontiers[log];
+        if self.sabotage != Sabotage::OpenWithoutOrder {
+            let mut before = self.below.join(done, self.committed);
+            before = self.below.flush(Issue::new(at, Cause::Meta).after(before))?;
+            self.space.frontiers[log].after = self.below.join(after, before);
+        }
         let info = &mut self.zones.infos[zone as usize];
         assert_eq!((info.state, info.valid), (BlockState::Free, 0), "zone {zone}, which was free");
         info.state = BlockState::Open;

@@ -36,6 +36,7 @@ fn case(name: &str, pairs: &[(&str, &str)], sabotage: Sabotage) -> Setup<'static
         nand: nand(GEOMETRY),
         open: Box::new(open),
         plan: FaultPlan::default(),
+        needs_flush: true,
         damage: None,
         effort: Effort::default(),
     }
