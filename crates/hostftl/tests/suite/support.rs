@@ -58,9 +58,9 @@ pub fn nand(geometry: Geometry) -> Nand {
 }
 
 /// Zones of a device without bytes.
-pub type Timing1 = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
+pub type TimedZones = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
 
-pub fn timed(geometry: Geometry, setup: &ZoneSetup, timing: &Timing) -> Timing1 {
+pub fn timed(geometry: Geometry, setup: &ZoneSetup, timing: &Timing) -> TimedZones {
     let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
     let options = NandOptions { capabilities, ..NandOptions::default() };
     let nand = Nand::with_oob(geometry.checked().expect("a shape"), &options).expect("no bad blocks");
