@@ -32,8 +32,9 @@ pub(super) struct Collector {
     in_background: bool,
     /// Zones that background collection frees beyond those of [`super::Space::start_units`].
     low: u32,
-    /// Units that are being moved, with their old places.
+    /// Units that were read to be moved, with their old places, and when they are read.
     moves: Vec<(Lpn, Ppn)>,
+    pub read: Token,
     /// Their data; empty where the device stores none.
     buffer: Vec<u8>,
 }
@@ -48,6 +49,7 @@ impl Collector {
             in_background: config.background_gc,
             low: config.gc_low,
             moves: Vec::with_capacity(config.gc_step as usize),
+            read: Token::NONE,
             buffer: vec![0; config.gc_step as usize * data_bytes as usize],
         }
     }
@@ -70,6 +72,9 @@ impl<S: Subsystem> ZoneMap<S> {
     #[inline(never)]
     fn collect(&mut self, units: u32, at: SimTime) -> NamespaceResult<u32> {
         let floor = self.space.floor_units;
+        if !self.space.collected.is_empty() || !self.log.stale.is_empty() {
+            self.reset_in_time(at)?;
+        }
         // Long writes are divided, so that moves take place in between.
         let units = units.min(self.collector.step);
         let most = |spare: u64| u64::from(units).min(spare) as u32;
@@ -89,33 +94,34 @@ impl<S: Subsystem> ZoneMap<S> {
             };
             let left = self.zones.infos[victim.zone as usize].valid;
             let spare = free.saturating_sub(floor + u64::from(left));
-            let is_in_time =
-                u64::from(left) * u64::from(victim.gain) <= u64::from(victim.picked) * spare && left > 0;
-            if is_in_time && spare > 0 {
+            // What was read counts as moved: it is written with the next step.
+            let unread = u64::from(left.saturating_sub(self.collector.moves.len() as u32));
+            let is_in_time = unread * u64::from(victim.gain) <= u64::from(victim.picked) * spare;
+            if is_in_time && spare > 0 && left > 0 {
                 return Ok(most(spare));
             }
             self.step(victim, at)?;
         }
     }
 
-    /// Moves the next units of the victim, or releases it if there are none.
+    /// Writes what was read of the victim and reads the next units, or releases it if there are none. So the
+    /// reads are complete when their data is written, and hold up nothing.
     fn step(&mut self, victim: Victim, at: SimTime) -> NamespaceResult<Token> {
+        let written = self.write_moves(at)?;
         if self.zones.infos[victim.zone as usize].valid == 0 {
             return self.release_victim(victim, at);
         }
-        let (next, done) = self.move_units(victim.zone, victim.next, at)?;
+        let next = self.read_moves(victim.zone, victim.next, at)?;
         self.collector.victim = Some(Victim { next, ..victim });
-        Ok(done)
+        Ok(self.below.join(written, self.collector.read))
     }
 
     fn release_victim(&mut self, victim: Victim, at: SimTime) -> NamespaceResult<Token> {
         let zone = victim.zone;
         assert_eq!(self.zones.infos[zone as usize].state, BlockState::Victim, "state of zone {zone}");
         self.collector.victim = None;
-        self.space.collected.push(zone);
-        self.space.free_units += u64::from(self.space.capacities[zone as usize]);
         self.stats.gc_runs += 1;
-        self.reset_collected(at)
+        self.emptied(zone, at)
     }
 
     /// Chooses a victim, unless no sealed zone has anything to gain.
@@ -153,28 +159,29 @@ impl<S: Subsystem> ZoneMap<S> {
         sealed.map(|(_, zone)| zone).max_by_key(|zone| (self.gain(*zone), std::cmp::Reverse(*zone)))
     }
 
-    /// Moves the next valid units of a zone, from a place on. Returns the place behind the last of them, and
-    /// when they are written.
-    pub(super) fn move_units(&mut self, zone: u32, from: Ppn, at: SimTime) -> NamespaceResult<(Ppn, Token)> {
+    /// Reads the next valid units of a zone, from a place on. Returns the place behind the last of them.
+    fn read_moves(&mut self, zone: u32, from: Ppn, at: SimTime) -> NamespaceResult<Ppn> {
         let mut moves = std::mem::take(&mut self.collector.moves);
-        let mut buffer = std::mem::take(&mut self.collector.buffer);
-        moves.clear();
+        assert!(moves.is_empty(), "{} units that were read are not written", moves.len());
         let mut places = self.zones.valid_pages_from(zone, from);
         while (moves.len() as u32) < self.collector.step
             && let Some(place) = self.zones.next_valid(&mut places)
         {
             moves.push((self.owners[place.index()], place));
         }
-        let next = moves.last().map_or(from, |(_, place)| Ppn(place.0 + 1));
-        let moved = self
-            .read_moves(&mut moves, &mut buffer, at)
-            .and_then(|read| self.write_moves(&moves, &buffer, read, at));
+        // Units that an error left behind are before the place.
+        let next = moves.last().map_or(Ppn(zone * self.space.zone_units), |(_, place)| Ppn(place.0 + 1));
+        let mut buffer = std::mem::take(&mut self.collector.buffer);
+        let read = self.read_all(&mut moves, &mut buffer, at);
         (self.collector.moves, self.collector.buffer) = (moves, buffer);
-        Ok((next, moved?))
+        self.collector.read = read?;
+        // The last unit of a zone has no place of the zone behind it.
+        let end = (zone + 1) * self.space.zone_units;
+        Ok(if next.0 == end { Ppn(zone * self.space.zone_units) } else { next })
     }
 
-    /// Reads what is to be moved, one command for neighbours. What cannot be read is dropped from the list.
-    fn read_moves(
+    /// Reads units, one command for neighbours. What cannot be read is dropped from the list.
+    fn read_all(
         &mut self,
         moves: &mut Vec<(Lpn, Ppn)>,
         buffer: &mut [u8],
@@ -184,26 +191,22 @@ impl<S: Subsystem> ZoneMap<S> {
         let mut first = 0;
         while first < moves.len() {
             let place = moves[first].1.0;
-            let run =
-                (first..moves.len()).take_while(|index| moves[*index].1.0 == place + (index - first) as u32);
-            let count = run.count();
-            match self.read_run(Ppn(place), (first, count), buffer, at) {
-                Ok(read) => {
-                    done = self.below.join(done, read);
-                    first += count;
-                }
-                Err(_) => {
-                    // One by one, to find out which of them it is.
-                    let (lpn, place) = moves[first];
-                    let read = (0..READS).find_map(|_| self.read_run(place, (first, 1), buffer, at).ok());
-                    if let Some(read) = read {
-                        done = self.below.join(done, read);
-                        first += 1;
-                    } else {
-                        moves.remove(first);
-                        self.lose(lpn, at)?;
-                    }
-                }
+            let is_next = |index: &usize| moves[*index].1.0 == place + (index - first) as u32;
+            let count = (first..moves.len()).take_while(is_next).count();
+            if let Ok(read) = self.read_run(Ppn(place), (first, count), buffer, at) {
+                done = self.below.join(done, read);
+                first += count;
+                continue;
+            }
+            // One by one, to find out which of them it is.
+            let (lpn, place) = moves[first];
+            let read = (0..READS).find_map(|_| self.read_run(place, (first, 1), buffer, at).ok());
+            if let Some(read) = read {
+                done = self.below.join(done, read);
+                first += 1;
+            } else {
+                moves.remove(first);
+                self.lose(lpn, at)?;
             }
         }
         Ok(done)
@@ -232,26 +235,45 @@ impl<S: Subsystem> ZoneMap<S> {
         self.record(lpn, LOST, at)
     }
 
-    /// Writes what was read and redirects the map.
-    fn write_moves(
-        &mut self,
-        moves: &[(Lpn, Ppn)],
-        buffer: &[u8],
-        read: Token,
-        at: SimTime,
-    ) -> NamespaceResult<Token> {
+    /// Writes what was read, but for what the host has written or dropped since, and redirects the map.
+    fn write_moves(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        if self.collector.moves.is_empty() {
+            return Ok(Token::NONE);
+        }
+        let mut moves = std::mem::take(&mut self.collector.moves);
+        let buffer = std::mem::take(&mut self.collector.buffer);
+        let mut done = Ok(Token::NONE);
+        let mut first = 0;
+        while first < moves.len() && done.is_ok() {
+            let is_current = |(lpn, place): &&(Lpn, Ppn)| self.map.get(*lpn) == *place;
+            let count = moves[first..].iter().take_while(is_current).count();
+            if count == 0 {
+                first += 1;
+                continue;
+            }
+            let bytes = if buffer.is_empty() { 0 } else { self.shape.unit_bytes as usize };
+            let data = &buffer[first * bytes..(first + count) * bytes];
+            let written = self.write_run(&moves[first..first + count], data, at);
+            done = done.and_then(|done| Ok(self.below.join(done, written?)));
+            first += count;
+        }
+        moves.clear();
+        (self.collector.moves, self.collector.buffer) = (moves, buffer);
+        done
+    }
+
+    fn write_run(&mut self, moves: &[(Lpn, Ppn)], data: &[u8], at: SimTime) -> NamespaceResult<Token> {
         let unit = self.shape.unit_bytes as usize;
         let log = self.space.gc_log();
-        let issue = Issue::new(at, Cause::Gc).after(read);
+        let issue = Issue::new(at, Cause::Gc).after(self.collector.read);
         let mut done = Token::NONE;
         let mut left = moves;
         while !left.is_empty() {
             let written = moves.len() - left.len();
-            let data = (!buffer.is_empty()).then(|| &buffer[written * unit..moves.len() * unit]);
+            let data = (!data.is_empty()).then(|| &data[written * unit..]);
             let (target, count, programmed) = self.append(log, left.len() as u32, data, issue)?;
             let (now, later) = left.split_at(count as usize);
             for ((lpn, source), target) in now.iter().zip(target.0..) {
-                debug_assert_eq!(self.map.get(*lpn), *source, "where {lpn:?} was");
                 let zone = self.zones.block_of(*source);
                 self.zones.clear(*source, zone);
                 self.owners[target as usize] = *lpn;
@@ -266,9 +288,21 @@ impl<S: Subsystem> ZoneMap<S> {
         Ok(done)
     }
 
+    /// Moves all that a zone holds.
+    pub(super) fn move_all(&mut self, zone: u32, at: SimTime) -> NamespaceResult<()> {
+        let mut from = Ppn(zone * self.space.zone_units);
+        self.write_moves(at)?;
+        while self.zones.infos[zone as usize].valid > 0 {
+            from = self.read_moves(zone, from, at)?;
+            self.write_moves(at)?;
+        }
+        Ok(())
+    }
+
     /// Collection in the host's idle time, each step from the end of the one before. Where ends are not known
     /// at submission, one step.
     pub(super) fn collect_in_background(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
+        self.reset_in_time(at)?;
         if !self.collector.in_background {
             return Ok(());
         }

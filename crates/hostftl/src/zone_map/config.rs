@@ -47,6 +47,8 @@ pub(super) struct Config {
     pub host_logs: u16,
     /// Moved data has a log of its own.
     pub has_gc_log: bool,
+    /// Two zones of each log may be active.
+    pub overlaps: bool,
     pub gc_low: u32,
     pub gc_step: u32,
     pub background_gc: bool,
@@ -110,6 +112,8 @@ impl Config {
             identity,
             host_logs,
             has_gc_log: wants_gc_log,
+            // Besides the zone of metadata.
+            overlaps: 2 * open < u64::from(active_limit(zones)),
             gc_low,
             gc_step: params.get(GC_STEP),
             background_gc: params.get(BACKGROUND_GC),
@@ -120,7 +124,7 @@ impl Config {
 /// Logs of host writes: as many as asked for, or as the device allows zones to be active.
 fn host_logs(params: &Params, zones: &ZoneShape, has_gc_log: bool) -> Result<u16, ParamError> {
     let asked = params.get(STREAMS) + 1;
-    let limit = zones.max_open.unwrap_or(u32::MAX).min(zones.max_active.unwrap_or(u32::MAX));
+    let limit = active_limit(zones);
     // One zone is written with metadata.
     let left = limit.saturating_sub(1 + u32::from(has_gc_log));
     if left > 0 {
@@ -131,6 +135,11 @@ fn host_logs(params: &Params, zones: &ZoneShape, has_gc_log: bool) -> Result<u16
          gc_frontier is shared"
     );
     Err(params.error(GC_FRONTIER, expected))
+}
+
+/// Zones that may be open at once.
+fn active_limit(zones: &ZoneShape) -> u32 {
+    zones.max_open.unwrap_or(u32::MAX).min(zones.max_active.unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use super::ZoneMap;
 use super::format::{self, Header, Identity, Kind, Records};
 use super::sabotage::Sabotage;
+use super::space::Frontier;
 use nandscape_core::zone::{ZoneAction, ZoneState};
 use nandscape_core::{
     Cause, Extent, FtlError, Issue, Lpn, NamespaceError, NamespaceResult, Ppn, SimTime, Subsystem, Token,
@@ -20,6 +21,8 @@ const TOO_FEW_ZONES: &str = "too few zones are left for the metadata of the map"
 pub(super) struct Log {
     /// Zones with pages of the log, each with the number of its first page, in order.
     pub used: VecDeque<(u64, u32)>,
+    /// Zones before the last complete checkpoint, with what their reset waits for.
+    pub stale: VecDeque<(u32, Token)>,
     /// Empty zones with what their first write waits for.
     pub free: VecDeque<(u32, Token)>,
     /// Next page of the last used zone, and the one behind its last.
@@ -58,6 +61,7 @@ impl Log {
     pub fn new(identity: &Identity, page_bytes: u32, zone_bytes: u64) -> Self {
         Self {
             used: VecDeque::new(),
+            stale: VecDeque::new(),
             free: VecDeque::new(),
             next: 0,
             end: 0,
@@ -243,7 +247,7 @@ impl<S: Subsystem> ZoneMap<S> {
     }
 
     /// Opens another zone for the log. Its pages come after those before; zones before the last complete
-    /// checkpoint are reset.
+    /// checkpoint are not needed any more.
     fn next_log_zone(&mut self, at: SimTime) -> NamespaceResult<()> {
         let mut order = Token::NONE;
         if self.sabotage != Sabotage::LogWithoutOrder {
@@ -251,7 +255,10 @@ impl<S: Subsystem> ZoneMap<S> {
         }
         while self.log.used.get(1).is_some_and(|(first, _)| *first <= self.log.checkpoint) {
             let (_, zone) = self.log.used.pop_front().expect("there are two");
-            self.reset_log_zone(zone, order, at)?;
+            self.log.stale.push_back((zone, order));
+        }
+        while self.log.free.is_empty() && !self.log.stale.is_empty() {
+            self.reset_stale(at)?;
         }
         let Some((zone, ready)) = self.log.free.pop_front() else { return Err(self.stop(TOO_FEW_ZONES)) };
         assert!(zone < self.shape.identity.ring, "zone {zone} of {:?}", self.shape.identity);
@@ -261,12 +268,21 @@ impl<S: Subsystem> ZoneMap<S> {
         Ok(())
     }
 
+    /// Resets the next zone that the log does not need any more.
+    pub(super) fn reset_stale(&mut self, at: SimTime) -> NamespaceResult<()> {
+        let Some((zone, after)) = self.log.stale.front().copied() else { return Ok(()) };
+        self.reset_log_zone(zone, after, at)?;
+        self.log.stale.pop_front();
+        Ok(())
+    }
+
     /// Empties a zone of the log; one that cannot be reset is not used again.
     pub(super) fn reset_log_zone(&mut self, zone: u32, after: Token, at: SimTime) -> NamespaceResult<()> {
         let issue = Issue::new(at, Cause::Meta).after(after);
         match self.below.manage(ZoneAction::Reset, self.shape.start(zone), issue) {
             Ok(done) => {
                 let ready = self.below.join(after, done);
+                self.space.resetting = done;
                 self.log.free.push_back((zone, ready));
                 Ok(())
             }
@@ -279,7 +295,9 @@ impl<S: Subsystem> ZoneMap<S> {
     fn written(&mut self) -> Token {
         let mut written = Token::NONE;
         for log in 0..self.space.frontiers.len() {
-            written = self.below.join(written, self.space.frontiers[log].done);
+            let Frontier { done, done_before, .. } = self.space.frontiers[log];
+            written = self.below.join(written, done);
+            written = self.below.join(written, done_before);
         }
         written
     }
@@ -293,7 +311,7 @@ impl<S: Subsystem> ZoneMap<S> {
         let mut after = self.below.join(written, self.log.done);
         after = self.below.join(after, self.committed);
         self.committed = self.below.flush(Issue::new(at, Cause::Meta).after(after))?;
-        self.space.frontiers.iter_mut().for_each(|frontier| frontier.done = Token::NONE);
+        self.space.frontiers.iter_mut().for_each(Frontier::forget_writes);
         Ok(self.committed)
     }
 

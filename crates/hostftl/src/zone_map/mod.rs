@@ -8,15 +8,18 @@
 //!   units superfluous outlives them;
 //! * a record may be durable before the data that it is about. A start ignores records of places at or above
 //!   the write pointer of their zone, and then writes a checkpoint before anything is written to such places;
-//! * a zone with data is written once the zone before it in its log is durable, so that a loss of power leaves one
-//!   zone of each log that is not full;
+//! * a zone with data is written once the zone before it in its log is durable, or the one before that where the
+//!   device allows enough active zones: so a loss of power leaves no more of them than can be active, and the
+//!   device finishes none, whose write pointer would be unknown;
 //! * the pages of the log become durable in their order, and the last page of a checkpoint after all data that
 //!   the checkpoint tells of;
 //! * at most `host_logs + 1` zones with data are active, and one with metadata.
 //!
-//! Pace: while a victim has `left` of `picked` units to move, and `spare` units can be written by the host
+//! Pace: while a victim has `left` of `picked` units to read, and `spare` units can be written by the host
 //! before the floor is reached, `left / picked <= spare / (capacity - picked)` holds after each write. So a
-//! victim is empty when the last unit above the floor is written, and no write waits for a whole victim.
+//! victim is empty when the last unit above the floor is written, and no write waits for a whole victim. Units
+//! are written a step after they were read, and a zone is reset when what it waits for is complete: operations
+//! that wait would hold up others on their dies.
 //!
 //! Memory: 4 B a unit for the map, 4 B a place for owners, a bit a place, some 20 B a zone.
 #![expect(clippy::inline_always, reason = "the path of every page")]
@@ -147,13 +150,10 @@ impl<S: Subsystem> ZoneMap<S> {
             map: Map::new(identity.logical_units),
             owners: vec![Lpn::NONE; identity.zones as usize * identity.zone_units as usize],
             zones: Blocks::new(identity.zones, identity.zone_units),
-            space: Space::new(
-                identity.zone_units,
-                identity.zones,
-                host_logs,
-                config.has_gc_log,
-                config.gc_low,
-            ),
+            space: Space {
+                overlaps: config.overlaps,
+                ..Space::new(identity.zone_units, identity.zones, host_logs, config.has_gc_log, config.gc_low)
+            },
             victims: (config.victim.build)(&setup),
             collector: Collector::new(&config, if stores_data { unit_bytes } else { 0 }),
             log: Log::new(&identity, info.page_bytes, zones.capacity),

@@ -358,8 +358,7 @@ impl<S: Subsystem> ZoneMap<S> {
                 _ if open < self.space.frontiers.len() && written.is_multiple_of(unit) => {
                     let (next, end) = ((written / unit) as u32, self.space.capacities[number as usize]);
                     self.zones.infos[number as usize].state = BlockState::Open;
-                    self.space.frontiers[open] =
-                        Frontier { zone: number, next, end, after: order, done: Token::NONE };
+                    self.space.frontiers[open] = Frontier::at(number, (next, end), order);
                     self.space.free_units += u64::from(end - next);
                     open += 1;
                 }

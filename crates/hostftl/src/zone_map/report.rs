@@ -71,10 +71,18 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
         self.reset_stats();
         // Tokens from before mean nothing once time starts anew.
         (self.committed, self.log.done, self.log.gate) = (Token::NONE, Token::NONE, Token::NONE);
-        let free = self.space.free.iter_mut().chain(self.log.free.iter_mut());
-        free.for_each(|(_, ready)| *ready = Token::NONE);
+        (self.collector.read, self.space.resetting) = (Token::NONE, Token::NONE);
+        let zones = self
+            .space
+            .free
+            .iter_mut()
+            .chain(&mut self.space.collected)
+            .chain(&mut self.log.free)
+            .chain(&mut self.log.stale);
+        zones.for_each(|(_, ready)| *ready = Token::NONE);
         for frontier in &mut self.space.frontiers {
-            (frontier.after, frontier.done) = (Token::NONE, Token::NONE);
+            frontier.after = Token::NONE;
+            frontier.forget_writes();
         }
     }
 

@@ -19,7 +19,7 @@ pub enum Sabotage {
     BelieveAllRecords,
     /// A start that ignored records leaves them in the log, to be found again.
     KeepIgnoredRecords,
-    /// A zone with data is written before the one before it in its log is durable.
+    /// A zone with data is written before those before it in its log are durable.
     OpenWithoutOrder,
     /// A zone of the log is written before the one before it is durable.
     LogWithoutOrder,

@@ -16,12 +16,23 @@ pub(super) struct Frontier {
     pub end: u32,
     /// The next write waits for this: the reset of the zone, and the zone before.
     pub after: Token,
-    /// Completes when the writes to the zone do.
+    /// Completes when the writes to the zone do, and those to the zones before.
     pub done: Token,
+    pub done_before: Token,
 }
 
 impl Frontier {
-    pub const CLOSED: Self = Self { zone: NO_ZONE, next: 0, end: 0, after: Token::NONE, done: Token::NONE };
+    pub const CLOSED: Self = Self::at(NO_ZONE, (0, 0), Token::NONE);
+
+    /// At a unit of a zone, before the unit `end`.
+    pub const fn at(zone: u32, (next, end): (u32, u32), after: Token) -> Self {
+        Self { zone, next, end, after, done: Token::NONE, done_before: Token::NONE }
+    }
+
+    /// Nothing that was written so far has to be waited for.
+    pub const fn forget_writes(&mut self) {
+        (self.done, self.done_before) = (Token::NONE, Token::NONE);
+    }
 
     #[inline]
     pub const fn room(&self) -> u32 {
@@ -38,13 +49,19 @@ pub(super) struct Space {
     pub capacities: Vec<u32>,
     /// Empty zones with what their first write waits for, that which is empty longest in front.
     pub free: VecDeque<(u32, Token)>,
-    /// Zones without data that are reset once what was moved is durable.
-    pub collected: Vec<u32>,
+    /// Zones without data, each with what its reset waits for: until everything is durable that made its units
+    /// superfluous.
+    pub collected: VecDeque<(u32, Token)>,
+    /// Completes when the last reset does.
+    pub resetting: Token,
     /// By log: host logs, then that of moved data unless it shares one.
     pub frontiers: Vec<Frontier>,
     pub host_logs: usize,
     /// Units that can be written: of frontiers, free zones and collected zones.
     pub free_units: u64,
+    /// A zone of a log may be written before the zone before it is durable, though not before the one before
+    /// that: so many active zones the device allows.
+    pub overlaps: bool,
     /// With fewer of them a victim is chosen ...
     pub start_units: u64,
     /// ... and has to be empty before there are fewer than these.
@@ -61,10 +78,12 @@ impl Space {
             zone_units,
             capacities: vec![zone_units; zones as usize],
             free: VecDeque::new(),
-            collected: Vec::new(),
+            collected: VecDeque::new(),
+            resetting: Token::NONE,
             frontiers: vec![Frontier::CLOSED; logs],
             host_logs,
             free_units: 0,
+            overlaps: false,
             start_units,
             floor_units: start_units - u64::from(zone_units),
             host_units: vec![[0; 2]; host_logs],
@@ -107,7 +126,8 @@ impl Space {
     /// The frontier of a log is closed; what it has left cannot be written.
     pub fn close(&mut self, log: usize) -> u32 {
         let frontier = self.frontiers[log];
-        self.frontiers[log] = Frontier { done: frontier.done, ..Frontier::CLOSED };
+        let Frontier { done, done_before, .. } = frontier;
+        self.frontiers[log] = Frontier { done, done_before, ..Frontier::CLOSED };
         assert!(frontier.zone != NO_ZONE, "log {log} has no open zone");
         self.free_units -= u64::from(frontier.room());
         frontier.zone
@@ -142,7 +162,7 @@ impl Space {
     pub fn count_free(&self) -> u64 {
         let of = |zone: u32| u64::from(self.capacities[zone as usize]);
         let free: u64 = self.free.iter().map(|(zone, _)| of(*zone)).sum();
-        let collected: u64 = self.collected.iter().map(|zone| of(*zone)).sum();
+        let collected: u64 = self.collected.iter().map(|(zone, _)| of(*zone)).sum();
         free + collected + self.frontiers.iter().map(|frontier| u64::from(frontier.room())).sum::<u64>()
     }
 }

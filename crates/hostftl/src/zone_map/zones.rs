@@ -5,9 +5,7 @@ use super::sabotage::Sabotage;
 use super::space::Frontier;
 use super::{NO_ZONE, ZoneMap};
 use nandscape_core::zone::{ZoneAction, ZoneState};
-use nandscape_core::{
-    Cause, FtlError, Issue, NamespaceError, NamespaceResult, Ppn, SimTime, Subsystem, Token,
-};
+use nandscape_core::{Cause, FtlError, Issue, NamespaceError, NamespaceResult, SimTime, Subsystem, Token};
 use nandscape_ftl::victim::BlockState;
 
 const TOO_FEW_ZONES: &str = "too few zones are left for the data";
@@ -20,54 +18,74 @@ impl<S: Subsystem> ZoneMap<S> {
         if self.space.frontiers[log].zone != NO_ZONE {
             self.seal_frontier(log);
         }
-        if self.space.free.is_empty() {
-            self.reset_collected(at)?;
+        while self.space.free.is_empty() && !self.space.collected.is_empty() {
+            self.reset_next(at)?;
         }
         if !self.space.open(log) {
             return Err(self.full("no zone is free", 1));
         }
-        let Frontier { zone, after, done, .. } = self.space.frontiers[log];
+        let Frontier { zone, mut after, done, done_before, .. } = self.space.frontiers[log];
+        let both = self.below.join(done, done_before);
         if self.sabotage != Sabotage::OpenWithoutOrder {
-            let mut before = self.below.join(done, self.committed);
-            before = self.below.flush(Issue::new(at, Cause::Meta).after(before))?;
-            self.space.frontiers[log].after = self.below.join(after, before);
+            let before = if self.space.overlaps { done_before } else { both };
+            let order = self.below.flush(Issue::new(at, Cause::Meta).after(before))?;
+            after = self.below.join(after, order);
         }
+        let frontier = &mut self.space.frontiers[log];
+        (frontier.after, frontier.done, frontier.done_before) = (after, Token::NONE, both);
         let info = &mut self.zones.infos[zone as usize];
         assert_eq!((info.state, info.valid), (BlockState::Free, 0), "zone {zone}, which was free");
         info.state = BlockState::Open;
         Ok(())
     }
 
-    /// Resets the zones that were emptied, once what made them superfluous is durable.
-    pub(super) fn reset_collected(&mut self, at: SimTime) -> NamespaceResult<Token> {
-        if self.space.collected.is_empty() {
-            return Ok(Token::NONE);
-        }
+    /// A zone was emptied: it is reset once what made its units superfluous is durable.
+    pub(super) fn emptied(&mut self, zone: u32, at: SimTime) -> NamespaceResult<Token> {
+        assert_eq!(self.zones.infos[zone as usize].valid, 0, "valid units of zone {zone}");
         let mut after = self.commit(at)?;
         if self.sabotage == Sabotage::ResetWithoutWait {
             after = Token::NONE;
         }
-        let mut last = after;
-        while let Some(zone) = self.space.collected.pop() {
-            assert_eq!(self.zones.infos[zone as usize].valid, 0, "valid units of zone {zone}");
-            let issue = Issue::new(at, Cause::Gc).after(after);
-            match self.below.manage(ZoneAction::Reset, self.shape.start(zone), issue) {
-                Ok(done) => {
-                    self.zones.infos[zone as usize].state = BlockState::Free;
-                    self.space.release(zone, done);
-                    last = done;
-                }
-                Err(NamespaceError::Zone(_)) => {
-                    self.space.free_units -= u64::from(self.space.capacities[zone as usize]);
-                    self.give_up(zone);
-                }
-                Err(error) => {
-                    self.space.collected.push(zone);
-                    return Err(error);
-                }
+        self.space.collected.push_back((zone, after));
+        self.space.free_units += u64::from(self.space.capacities[zone as usize]);
+        Ok(after)
+    }
+
+    /// Resets a zone that waits for it, of the data or else of the log: one at a time, and when what it waits
+    /// for is known to be complete. A reset that is submitted early would hold up whatever comes after it on
+    /// the same dies.
+    pub(super) fn reset_in_time(&mut self, at: SimTime) -> NamespaceResult<()> {
+        let next = self.space.collected.front().or(self.log.stale.front());
+        let Some((_, after)) = next.copied() else { return Ok(()) };
+        let both = self.below.join(after, self.space.resetting);
+        if self.below.device.completion(both).is_some_and(|end| end > at) {
+            return Ok(());
+        }
+        if self.space.collected.is_empty() { self.reset_stale(at) } else { self.reset_next(at) }
+    }
+
+    /// Resets the next emptied zone.
+    fn reset_next(&mut self, at: SimTime) -> NamespaceResult<()> {
+        let Some((zone, after)) = self.space.collected.front().copied() else { return Ok(()) };
+        let issue = Issue::new(at, Cause::Gc).after(after);
+        let reset = self.below.manage(ZoneAction::Reset, self.shape.start(zone), issue);
+        if !matches!(reset, Ok(_) | Err(NamespaceError::Zone(_))) {
+            return reset.map(|_| ());
+        }
+        self.space.collected.pop_front();
+        match reset {
+            Ok(done) => {
+                self.space.resetting = done;
+                self.zones.infos[zone as usize].state = BlockState::Free;
+                self.space.release(zone, done);
+                Ok(())
+            }
+            Err(_) => {
+                self.space.free_units -= u64::from(self.space.capacities[zone as usize]);
+                self.give_up(zone);
+                self.check_zones()
             }
         }
-        Ok(last)
     }
 
     /// A write to the frontier of a log failed. Afterwards it can be tried again, there or in another zone.
@@ -134,10 +152,7 @@ impl<S: Subsystem> ZoneMap<S> {
     pub(super) fn evacuate(&mut self, at: SimTime) -> NamespaceResult<()> {
         while let Some(zone) = self.collector.failed.last().copied() {
             assert_eq!(self.zones.infos[zone as usize].state, BlockState::Failed, "state of zone {zone}");
-            let mut from = Ppn(zone * self.space.zone_units);
-            while self.zones.infos[zone as usize].valid > 0 {
-                (from, _) = self.move_units(zone, from, at)?;
-            }
+            self.move_all(zone, at)?;
             self.collector.failed.retain(|failed| *failed != zone);
             self.give_up(zone);
         }
