@@ -11,6 +11,8 @@
 //! * a zone with data is written once the zone before it in its log is durable, or the one before that where the
 //!   device allows enough active zones: so a loss of power leaves no more of them than can be active, and the
 //!   device finishes none, whose write pointer would be unknown;
+//! * records of places in a zone come after its reset is durable: what it held before is not taken for what they
+//!   tell of;
 //! * the pages of the log become durable in their order, and the last page of a checkpoint after all data that
 //!   the checkpoint tells of;
 //! * at most `host_logs + 1` zones with data are active, and one with metadata.

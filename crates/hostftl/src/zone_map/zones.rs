@@ -28,8 +28,10 @@ impl<S: Subsystem> ZoneMap<S> {
         let both = self.below.join(done, done_before);
         if self.sabotage != Sabotage::OpenWithoutOrder {
             let before = if self.space.overlaps { done_before } else { both };
-            let order = self.below.flush(Issue::new(at, Cause::Meta).after(before))?;
-            after = self.below.join(after, order);
+            let before = self.below.join(before, after);
+            after = self.below.flush(Issue::new(at, Cause::Meta).after(before))?;
+            // Were the reset lost, what the zone held before would lie where records say that data is.
+            self.log.gate = self.below.join(self.log.gate, after);
         }
         let frontier = &mut self.space.frontiers[log];
         (frontier.after, frontier.done, frontier.done_before) = (after, Token::NONE, both);
