@@ -148,3 +148,50 @@ impl<T: Layered> Subsystem for T {
         self.check_own_invariants();
     }
 }
+
+/// A subsystem of any type, so that what stands in front of it is compiled once for all of them.
+impl Subsystem for Box<dyn Subsystem + Send> {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        (**self).namespaces()
+    }
+
+    fn prepare(&self, namespace: u32, op: Op, extent: Extent) {
+        (**self).prepare(namespace, op, extent);
+    }
+
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
+        (**self).submit(namespace, command, payload, at)
+    }
+
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        (**self).join(a, b)
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
+        (**self).idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        (**self).shutdown(at)
+    }
+
+    fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
+        (**self).allocation(namespace, extent)
+    }
+
+    fn inspect(&self) -> Inspect<'_> {
+        (**self).inspect()
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        (**self).control()
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        (**self).reset_counters(at);
+    }
+
+    fn check_invariants(&self) {
+        (**self).check_invariants();
+    }
+}

@@ -5,7 +5,7 @@ use super::metadata::{self, FIRST, LAST, Record, SNAPSHOT};
 use super::table::ZoneTable;
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::zone::ZoneState;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{Barrier, BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
 
 /// Where the log is, and how far.
 #[derive(Clone, Debug)]
@@ -114,7 +114,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     self.log.seq += 1;
                     self.log.pages += 1;
                     if self.rules.is_volatile {
-                        self.log.done = done;
+                        // The device may answer from a buffer that loses the page.
+                        let ordered = self.device.barrier(Barrier::Order, at)?;
+                        self.log.done = self.device.join(done, ordered);
                     }
                     return Ok(done);
                 }

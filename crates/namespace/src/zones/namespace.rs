@@ -147,6 +147,8 @@ pub struct ZonedNamespace<D, O> {
     /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
     draws: Xoshiro256PlusPlus,
+    /// Why commands are issued, and what the host waits for before it submits them.
+    pub(super) issued: (Cause, Token),
     changes: Vec<Change>,
 }
 
@@ -201,13 +203,26 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             times: setup.times,
             busy: SimTime::ZERO,
             draws: seeded(DRAWS),
+            issued: (Cause::Host, Token::NONE),
             changes: Vec::new(),
         })
+    }
+
+    /// What the start from flash found and did.
+    pub const fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
     }
 
     /// The state machine.
     pub const fn table(&self) -> &ZoneTable {
         &self.table
+    }
+
+    /// What flash operations of a command are issued with.
+    #[inline]
+    const fn issue(&self, at: SimTime) -> Issue {
+        let (cause, after) = self.issued;
+        Issue::new(at, cause).after(after)
     }
 
     /// The controller takes a command; gives when it is through with it.
@@ -291,13 +306,14 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let at = self.serve_data(at, self.times.read_ns);
         let size = self.table.layout().size * block;
         let mut done = Token::NONE;
+        let issue = self.issue(at);
         let (mut byte, end) = (extent.offset, extent.end());
         while byte < end {
             let (zone, from) = ((byte / size) as u32, byte % size);
             let len = (size - from).min(end - byte);
             let start = (byte - extent.offset) as usize;
             let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
-            let read = self.body.read(zone, (from, len), part, at).map_err(|fault| {
+            let read = self.body.read(zone, (from, len), part, issue).map_err(|fault| {
                 // What cannot be read any more is worth a reset.
                 self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
                 refused(fault)
@@ -341,10 +357,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         at: SimTime,
     ) -> NamespaceResult<Token> {
         let zone = written.zone;
-        let mut done = self.body.write(zone, (written.from, blocks), is_random, data, at);
+        let issue = self.issue(at);
+        let mut done = self.body.write(zone, (written.from, blocks), is_random, data, issue);
         if is_random && let Ok(passed) = done {
             let end = self.body.pages_for(written.written);
-            done = self.body.commit(zone, end, false, at).map(|token| self.body.device.join(token, passed));
+            done =
+                self.body.commit(zone, end, false, issue).map(|token| self.body.device.join(token, passed));
         }
         done.map_err(|fault| self.failed(zone, fault, at))
     }
@@ -381,9 +399,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Makes durable what was answered: what is held is logged.
     pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let at = self.busy.max(at);
-        let mut done = Token::NONE;
+        let mut done = self.issued.1;
         if self.body.rules.is_volatile {
-            done = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+            let held = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+            done = self.body.device.join(done, held);
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
         Ok(self.body.device.join(done, durable))
@@ -406,8 +425,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 let at = self.serve(at, ns);
                 let end = self.body.pages_for(written.written);
                 let zone = written.zone;
-                let done =
-                    self.body.commit(zone, end, false, at).map_err(|fault| self.failed(zone, fault, at))?;
+                let issue = self.issue(at);
+                let done = self
+                    .body
+                    .commit(zone, end, false, issue)
+                    .map_err(|fault| self.failed(zone, fault, at))?;
                 Ok(self.body.device.pass(Way::In, 0, at, done).into())
             }
             ZoneCommand::Describe { zone } => {
@@ -500,8 +522,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 ZoneState::ImplicitlyOpen | ZoneState::ReadOnly => {}
             }
         }
-        let mut done = Token::NONE;
+        let mut done = self.issued.1;
         if !records.is_empty() {
+            if self.body.rules.is_volatile {
+                // A start must not find what the host submits once it has something that is not there.
+                self.body.log.done = self.body.device.join(self.body.log.done, done);
+            }
             let recorded = self.record(&records, at)?;
             if self.body.rules.is_volatile {
                 done = recorded;
@@ -528,7 +554,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
 
     fn reset(&mut self, change: &Change, at: SimTime) -> NamespaceResult<Token> {
         let zone = change.zone;
-        let mut after = Token::NONE;
+        let mut after = self.issued.1;
         if self.times.reset_ns > 0 {
             after = self.body.device.pass(Way::In, 0, at + self.times.reset_ns, after);
         }
@@ -537,9 +563,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            after = self.body.pad(zone, end, at, after).map_err(refused)?;
+            after = self.body.pad(zone, end, self.issue(at).after(after)).map_err(refused)?;
         }
-        let done = self.body.release(zone, Issue::new(at, Cause::Host).after(after)).map_err(refused)?;
+        let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);
         let left = self.body.shrink_for_failures(zone);
         if left < slots {
@@ -567,11 +593,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = Token::NONE;
         while self.body.held(zone).is_some_and(|held| !held.is_empty()) {
             let end = self.body.programmed(zone) + 1;
-            let one = self.body.commit(zone, end, true, at)?;
+            let one = self.body.commit(zone, end, true, self.issue(at))?;
             done = self.body.device.join(done, one);
         }
         if self.body.rules.pads && self.body.programmed(zone) > 0 {
-            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), at, Token::NONE)?;
+            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), self.issue(at))?;
             done = self.body.device.join(done, padded);
         }
         Ok(done)

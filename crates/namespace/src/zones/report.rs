@@ -5,9 +5,9 @@ use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::zone::{Zone, ZoneCounts};
 use nandscape_core::{
-    Allocation, BlockId, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
-    FtlStats, HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn,
-    RecoveryReport, SimTime, Submitted, Subsystem, Token, ZoneReports,
+    Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
+    FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
+    Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem, Token, ZoneReports,
 };
 
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
@@ -42,7 +42,7 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control::default()
+        Control { issue: Some(self), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -61,6 +61,13 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
 
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Clocked for ZonedNamespace<D, O> {
     nandscape_core::delegate_clock!(self, self.body.device);
+}
+
+impl<O: ZoneOob, D: FlashDevice<O>> IssueControl for ZonedNamespace<D, O> {
+    #[inline]
+    fn issue(&mut self, cause: Cause, after: Token) {
+        self.issued = (cause, after);
+    }
 }
 
 impl<O: ZoneOob, D: FlashDevice<O>> HostReports for ZonedNamespace<D, O> {

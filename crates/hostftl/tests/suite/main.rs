@@ -1,0 +1,7 @@
+//! Tests of the layers of the host.
+
+mod closed_forms;
+mod crash;
+mod latency;
+mod random;
+mod support;
