@@ -8,7 +8,7 @@
 //! * an erase, and the first program of a block, come after the records that were logged before them.
 
 use super::held::Held;
-use super::log::Log;
+use super::metadata::Log;
 use super::pool::Pool;
 use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
@@ -35,6 +35,7 @@ pub(super) type Done<T = Token> = Result<T, Fault>;
 
 /// How zones treat the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice by itself")]
 pub struct FlashRules {
     /// A reset erases the blocks that hold data of the host; else they are erased when they are used again.
     pub erases_at_reset: bool,

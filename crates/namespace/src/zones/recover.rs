@@ -7,8 +7,7 @@
 
 use super::body::{Body, Done, Fault};
 use super::held::HeldPage;
-use super::log::Log;
-use super::metadata::{self, FIRST, HeldPiece, LAST, LogPage, Record, SNAPSHOT};
+use super::metadata::{self, FIRST, HeldPiece, LAST, Log, LogPage, Record, SNAPSHOT};
 use super::pool::Pool;
 use super::stripes::Spot;
 use super::table::{Restored, ZoneTable};
@@ -261,8 +260,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             let is_finished = said.finished.contains_key(&zone);
             let held = held_now.remove(&zone);
             if let Some(held) = held {
-                let mut next = 0;
-                for (ahead, page) in &held {
+                for (next, (ahead, page)) in (0..).zip(&held) {
                     if *ahead != next {
                         break;
                     }
@@ -271,7 +269,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     if blocks < per_page {
                         break;
                     }
-                    next += 1;
                 }
                 let page_bytes = self.page_bytes;
                 self.held_mut(zone).set(held, page_bytes);
@@ -402,7 +399,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             first.map(|first| (first, last))
         };
         let lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
-        let Some((first, _)) = lasts.filter_map(first_of).next() else { return Ok((None, next, count)) };
+        let Some((first, _)) = { lasts }.find_map(first_of) else { return Ok((None, next, count)) };
         blocks.retain(|block| {
             let is_live = newest.get(block).is_some_and(|last| *last >= first);
             if !is_live {

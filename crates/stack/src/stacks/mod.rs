@@ -3,6 +3,7 @@
 
 mod block;
 mod zone;
+mod zone_map;
 
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, nand, with_faults, with_time};
@@ -26,7 +27,7 @@ pub struct StackEntry {
 }
 
 /// Every stack, in the order of [`crate::kinds::KINDS`].
-pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY];
+pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY, zone_map::ENTRY];
 
 /// The stack of a configuration.
 pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {

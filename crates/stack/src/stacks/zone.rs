@@ -1,54 +1,73 @@
 //! Zones, and the stack that gives hosts nothing else.
 
-use super::{StackEntry, refuse_block_only};
+use super::{Boxed, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, nand_options, timed};
+use crate::flash::{BuildOptions, faulty, nand_options, timed};
 use crate::kinds::zone::*;
 use crate::memory;
-use nandscape_core::{Oob, ParamError, Params, Subsystem};
+use nandscape_core::{AnyDevice, Oob, ParamError, Params, Subsystem};
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{Nand, Scheduler};
 use nandscape_namespace::zones::{
     CommandTimes, FlashRules, ImpliedOob, RandomAreas, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
 };
+use std::marker::PhantomData;
 
 pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
-    plain: |config, options| {
-        if config.faults.is_empty() {
-            memory::check(config.seen_geometry())?;
-            return config.scheduler.with(Plain { config, options });
-        }
-        Ok(Box::new(over(config, crate::flash::faulty(config, &nand_options(config, options))?)?))
-    },
-    over: |config, device, _| Ok(Box::new(over(config, device)?)),
+    plain: |config, options| plain::<Raw>(config, options),
+    over: |config, device, _| Raw::over(config, over_any(config, device)?),
 };
 
-/// Zones over a device that keeps no bytes, compiled for its scheduler.
-struct Plain<'a> {
-    config: &'a StackConfig,
-    options: BuildOptions,
+/// What the host puts over zones.
+pub(super) trait Top {
+    /// Puts it there.
+    fn over<Z: Subsystem + Send + 'static>(config: &StackConfig, zones: Z) -> Result<Boxed>;
 }
 
-impl WithScheduler for Plain<'_> {
-    type Out = Result<Box<dyn Subsystem + Send>>;
+/// Nothing.
+struct Raw;
+
+impl Top for Raw {
+    fn over<Z: Subsystem + Send + 'static>(_: &StackConfig, zones: Z) -> Result<Boxed> {
+        Ok(Box::new(zones))
+    }
+}
+
+/// Something over zones of a device that keeps no bytes.
+pub(super) fn plain<T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
+    if config.faults.is_empty() {
+        memory::check(config.seen_geometry())?;
+        return config.scheduler.with(Plain::<T> { config, options, top: PhantomData });
+    }
+    T::over(config, over_any(config, faulty(config, &nand_options(config, options))?)?)
+}
+
+/// Zones over a device that keeps no bytes, compiled for its scheduler.
+struct Plain<'a, T> {
+    config: &'a StackConfig,
+    options: BuildOptions,
+    top: PhantomData<T>,
+}
+
+impl<T: Top> WithScheduler for Plain<'_, T> {
+    type Out = Result<Boxed>;
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
         let setup = setup(self.config)?;
-        let nand =
-            Nand::<ImpliedOob>::with_oob(self.config.geometry, &nand_options(self.config, self.options))
-                .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
+        let mut options = nand_options(self.config, self.options);
+        // Zones are programmed in order, on every device.
+        options.capabilities.out_of_order_program = false;
+        let nand = Nand::<ImpliedOob>::with_oob(self.config.geometry, &options)
+            .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
         let device = timed::<_, S, ImpliedOob>(self.config, nand);
         let zoned = ZonedNamespace::<_, ImpliedOob>::new(device, &setup);
-        Ok(Box::new(zoned.map_err(|error| ConfigError::Build(error.to_string()))?))
+        T::over(self.config, zoned.map_err(|error| ConfigError::Build(error.to_string()))?)
     }
 }
 
 /// Zones over a device of any type.
-fn over(
-    config: &StackConfig,
-    device: nandscape_core::AnyDevice,
-) -> Result<ZonedNamespace<nandscape_core::AnyDevice, Oob>> {
+pub(super) fn over_any(config: &StackConfig, device: AnyDevice) -> Result<ZonedNamespace<AnyDevice, Oob>> {
     let zoned = ZonedNamespace::new(device, &setup(config)?);
     zoned.map_err(|error| ConfigError::Build(error.to_string()))
 }
