@@ -177,6 +177,12 @@ fn replay_on(
         result.notes.extend(notes);
     }
     finish(config, wall_s, &mut result);
+    if result.error.is_some() && result.between.zones.is_some() {
+        result.notes.push(
+            "raw zones are written in order, at their write pointers; --stack zone-map takes any load"
+                .to_owned(),
+        );
+    }
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

@@ -3,7 +3,11 @@
 use super::{Boxed, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, faulty, nand_options, timed};
-use crate::kinds::zone::*;
+use crate::kinds::zone::{
+    APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, COUNT, DESCRIPTOR_BYTES, DIES, FINISH, KIND, MANAGE_TIME,
+    MAX_ACTIVE, MAX_OPEN, OPEN_TIME, READ_TIME, READS_ACROSS, RESET, RESET_STRIPE, RESET_TIME, SIZE, SPARE,
+    STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT, ZRWA_GRANULARITY, ZRWA_SIZE,
+};
 use crate::memory;
 use nandscape_core::{AnyDevice, Oob, ParamError, Params, Subsystem};
 use nandscape_media::scheduler::WithScheduler;

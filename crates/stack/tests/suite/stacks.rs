@@ -62,6 +62,7 @@ fn a_random_load_on_raw_zones_ends_with_the_reason() {
     let run = replay(&config("zone", &[]), "uniform:bs=4k,count=50", &RunOptions::default()).unwrap();
     let error = run.result.error.unwrap().message;
     assert!(error.contains("Zone Invalid Write"), "{error}");
+    assert!(run.result.notes.iter().any(|note| note.contains("zone-map")), "{:?}", run.result.notes);
 }
 
 #[test]
