@@ -227,10 +227,9 @@ impl<S: Subsystem> ZoneMap<S> {
         }
     }
 
-    /// Points a unit to a new place and drops the old one, if there is one.
+    /// Points a unit to a new place and drops the old one, which is what the map has, if there is one.
     #[inline(always)]
-    fn remap(&mut self, lpn: Lpn, place: Ppn, at: SimTime) -> NamespaceResult<()> {
-        let old = self.map.get(lpn);
+    fn remap(&mut self, lpn: Lpn, place: Ppn, old: Ppn, at: SimTime) -> NamespaceResult<()> {
         self.map.set(lpn, place, old);
         self.owners[place.index()] = lpn;
         self.stats.map_updates += 1;
