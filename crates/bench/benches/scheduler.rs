@@ -88,7 +88,7 @@ fn collect<S: Scheduler>(scheduler: &mut S, out: &mut Vec<Completion>) -> u64 {
                 scheduler.submit(TimedOp::Program { page: Ppn(target + page), transfer, held: 0 }, at, read);
             copied = scheduler.join(copied, program);
         }
-        scheduler.submit(TimedOp::Erase { page: Ppn(victim) }, at, copied);
+        scheduler.submit(TimedOp::Erase { page: Ppn(victim), pages: 0 }, at, copied);
     }
     scheduler.advance(SimTime::MAX, out);
     out.clear();

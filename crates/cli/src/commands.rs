@@ -13,6 +13,7 @@ pub mod reproduce;
 pub mod serve;
 pub mod stat;
 pub mod trace;
+pub mod zone;
 
 use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
 use crate::console::{Console, Failure, Result, STOP};
@@ -42,6 +43,9 @@ pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed
             merge_device(&mut again, device)?;
             typed.replace_table(&again, "device");
         }
+    }
+    if let Some(stack) = &args.stack {
+        typed.set_stack(stack)?;
     }
     if let Some(ftl) = ftl {
         typed.set_ftl(ftl)?;

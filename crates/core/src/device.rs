@@ -27,8 +27,9 @@ pub struct Issue {
     pub after: Token,
     /// What it is counted under.
     pub cause: Cause,
-    /// Bytes of a program that the controller has from earlier commands: they move over the bus besides
-    /// `transfer`, and do not cross the link to the host.
+    /// Of a program, bytes that the controller has from earlier commands: they move over the bus besides
+    /// `transfer`, and do not cross the link to the host. Of an erase, pages that its time depends on, if
+    /// these are not all that were programmed.
     pub held: u32,
 }
 

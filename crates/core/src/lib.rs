@@ -75,7 +75,8 @@ pub use ftl::{
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{
-    CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, PlacementReports, ZoneReports,
+    CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, PlacementReports,
+    ZoneReports,
 };
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};

@@ -75,6 +75,8 @@ pub struct Origin<'a> {
     pub path: Option<&'a str>,
     /// Process that wrote the data; 0 where it is unknown or the kernel.
     pub writer: u32,
+    /// Volume of the workload, where several were laid side by side in one address space.
+    pub volume: u32,
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! One request of a workload, and the contract of those that read them.
 
 use crate::addr::Extent;
-use crate::command::{BlockCommand, Op};
+use crate::command::{BlockCommand, Command, Op};
 use crate::ftl::Hint;
 use crate::origin::Origin;
 use crate::time::SimTime;
+use crate::zone::{ZoneAction, ZoneCommand};
 use serde::Serialize;
 
 /// What a request of a workload does.
@@ -21,9 +22,35 @@ pub enum TraceOp {
     WriteZeroes,
     /// `F`: flush barrier; offset and length are 0.
     Flush,
+    /// `A`: zone append; the offset is the first byte of the zone.
+    Append,
+    /// `X`: empties a zone. Of this and the other three operations on the state of zones: the offset is the
+    /// first byte of the zone and the length 0, or the length is above 0 ([`IoRecord::EVERY_ZONE`]) and the
+    /// operation is for every zone in a state that it is for (NVMe Select All), whatever the offset.
+    Reset,
+    /// `N`: makes a zone full.
+    Finish,
+    /// `O`: opens a zone explicitly.
+    Open,
+    /// `C`: closes an open zone.
+    Close,
 }
 
 impl TraceOp {
+    /// Every operation, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::Read,
+        Self::Write,
+        Self::Trim,
+        Self::WriteZeroes,
+        Self::Flush,
+        Self::Append,
+        Self::Reset,
+        Self::Finish,
+        Self::Open,
+        Self::Close,
+    ];
+
     /// The letter of the native CSV.
     pub const fn letter(self) -> char {
         match self {
@@ -32,20 +59,51 @@ impl TraceOp {
             Self::Trim => 'D',
             Self::WriteZeroes => 'Z',
             Self::Flush => 'F',
+            Self::Append => 'A',
+            Self::Reset => 'X',
+            Self::Finish => 'N',
+            Self::Open => 'O',
+            Self::Close => 'C',
         }
     }
-}
 
-impl From<TraceOp> for Op {
+    /// The operation of a block device that it is; `None` for operations of zones.
     #[inline]
-    fn from(op: TraceOp) -> Self {
-        match op {
-            TraceOp::Read => Self::Read,
-            TraceOp::Write => Self::Write,
-            TraceOp::Trim => Self::Trim,
-            TraceOp::WriteZeroes => Self::WriteZeroes,
-            TraceOp::Flush => Self::Flush,
-        }
+    pub const fn block_op(self) -> Option<Op> {
+        Some(match self {
+            Self::Read => Op::Read,
+            Self::Write => Op::Write,
+            Self::Trim => Op::Trim,
+            Self::WriteZeroes => Op::WriteZeroes,
+            Self::Flush => Op::Flush,
+            Self::Append | Self::Reset | Self::Finish | Self::Open | Self::Close => return None,
+        })
+    }
+
+    /// The change of a zone's state that it is.
+    #[inline]
+    pub const fn zone_action(self) -> Option<ZoneAction> {
+        Some(match self {
+            Self::Reset => ZoneAction::Reset,
+            Self::Finish => ZoneAction::Finish,
+            Self::Open => ZoneAction::Open,
+            Self::Close => ZoneAction::Close,
+            Self::Read | Self::Write | Self::Trim | Self::WriteZeroes | Self::Flush | Self::Append => {
+                return None;
+            }
+        })
+    }
+
+    /// Whether only a zoned device has it.
+    #[inline]
+    pub const fn is_zone_op(self) -> bool {
+        self.block_op().is_none()
+    }
+
+    /// Whether it transfers data to the device.
+    #[inline]
+    pub const fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::Append)
     }
 }
 
@@ -66,9 +124,9 @@ impl From<Op> for TraceOp {
 pub struct IoRecord {
     /// Arrival, relative to the first request of the workload's own clock (which need not be 0).
     pub at: SimTime,
-    /// First byte, inside `volume`.
+    /// First byte, inside `volume`; of an operation on a zone, its first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Bytes; of an operation on the state of zones, 0 for one and more for all of them.
     pub len: u64,
     /// Volume, disk or LUN the request addresses; 0 where the format has none. Readers that know several
     /// volumes leave them apart; the workload layer lays them side by side or filters them.
@@ -79,10 +137,57 @@ pub struct IoRecord {
     pub op: TraceOp,
 }
 
-impl From<&IoRecord> for BlockCommand {
+impl IoRecord {
+    /// Length of an operation on the state of every zone, where the workload has none of its own.
+    pub const EVERY_ZONE: u64 = 1;
+
+    /// Whether it changes the state of every zone.
+    #[inline]
+    pub const fn is_for_every_zone(&self) -> bool {
+        self.len > 0 && self.op.zone_action().is_some()
+    }
+
+    /// One past the last byte that it names: what a device must have for it. Saturates.
+    #[inline]
+    pub const fn end(&self) -> u64 {
+        if self.op.zone_action().is_some() { self.offset } else { self.offset.saturating_add(self.len) }
+    }
+
+    /// The record of a command at `at`, without its [`BlockCommand::is_durable`]; `None` for a command that
+    /// traces do not have: a report, a descriptor extension, random write areas, taking a zone offline.
+    pub fn of(command: &Command, at: SimTime, volume: u32) -> Option<Self> {
+        let (op, offset, len, hint) = match command {
+            Command::Block(BlockCommand { op: Op::Flush, .. }) => (TraceOp::Flush, 0, 0, Hint(0)),
+            Command::Block(BlockCommand { op, extent, hint, .. }) => {
+                ((*op).into(), extent.offset, extent.len, *hint)
+            }
+            Command::Zone(ZoneCommand::Append { zone, len, hint, .. }) => {
+                (TraceOp::Append, *zone, *len, *hint)
+            }
+            Command::Zone(ZoneCommand::Manage { action, zone }) => {
+                let op = TraceOp::ALL.into_iter().find(|op| op.zone_action() == Some(*action))?;
+                let len = if zone.is_some() { 0 } else { Self::EVERY_ZONE };
+                (op, zone.unwrap_or(0), len, Hint(0))
+            }
+            Command::Zone(_) => return None,
+        };
+        Some(Self { at, offset, len, volume, hint: hint.0, op })
+    }
+}
+
+impl From<&IoRecord> for Command {
     #[inline]
     fn from(record: &IoRecord) -> Self {
-        Self::new(record.op.into(), Extent::new(record.offset, record.len), Hint(record.hint))
+        let &IoRecord { offset, len, hint, op, .. } = record;
+        if let Some(op) = op.block_op() {
+            return BlockCommand::new(op, Extent::new(offset, len), Hint(hint)).into();
+        }
+        Self::Zone(match op.zone_action() {
+            Some(action) => {
+                ZoneCommand::Manage { action, zone: (!record.is_for_every_zone()).then_some(offset) }
+            }
+            None => ZoneCommand::Append { zone: offset, len, hint: Hint(hint), is_durable: false },
+        })
     }
 }
 
@@ -145,5 +250,56 @@ impl<R: TraceReader + ?Sized> TraceReader for Box<R> {
 
     fn origin(&self) -> Origin<'_> {
         (**self).origin()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_numbered_in_order_and_have_letters_of_their_own() {
+        let mut letters: Vec<char> = TraceOp::ALL.iter().map(|op| op.letter()).collect();
+        letters.sort_unstable();
+        letters.dedup();
+        assert_eq!(letters.len(), TraceOp::ALL.len());
+        for (number, op) in TraceOp::ALL.into_iter().enumerate() {
+            assert_eq!(op as usize, number);
+            assert_eq!(op.is_zone_op(), op == TraceOp::Append || op.zone_action().is_some(), "{op:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_of_a_record_gives_the_record_back() {
+        for op in TraceOp::ALL {
+            for len in [0, 4096, IoRecord::EVERY_ZONE] {
+                let (offset, hint) = if op == TraceOp::Flush { (0, 0) } else { (8192, 3) };
+                let len = if op == TraceOp::Flush { 0 } else { len };
+                let record = IoRecord { at: SimTime(7), offset, len, volume: 2, hint, op };
+                let got = IoRecord::of(&Command::from(&record), SimTime(7), 2).unwrap();
+                let expected = match op.zone_action() {
+                    // Zones are managed without a hint, and all of them have no first byte.
+                    Some(_) if len > 0 => {
+                        IoRecord { offset: 0, len: IoRecord::EVERY_ZONE, hint: 0, ..record }
+                    }
+                    Some(_) => IoRecord { hint: 0, ..record },
+                    None => record,
+                };
+                assert_eq!(got, expected, "{op:?} of {len} B");
+            }
+        }
+        let report = ZoneCommand::Report { from: 0, filter: crate::zone::ZoneFilter::All, room: 1 };
+        for command in [report, ZoneCommand::Manage { action: ZoneAction::Offline, zone: Some(0) }] {
+            assert_eq!(IoRecord::of(&Command::Zone(command), SimTime(0), 0), None);
+        }
+    }
+
+    #[test]
+    fn a_block_layer_refuses_zone_operations_by_name() {
+        for (op, name) in [(TraceOp::Append, "zone append"), (TraceOp::Reset, "reset zone")] {
+            let record = IoRecord { at: SimTime(0), offset: 0, len: 4096, volume: 0, hint: 0, op };
+            let error = Command::from(&record).into_block().unwrap_err().to_string();
+            assert!(error.contains(name), "{error}");
+        }
     }
 }

@@ -6,7 +6,8 @@
 
 use crate::Engine;
 use crate::request::Request;
-use nandscape_core::{BlockCommand, Command, IoRecord, Op, SimTime, Subsystem, TraceOp};
+use nandscape_core::zone::ZoneCommand;
+use nandscape_core::{BlockCommand, Command, IoRecord, SimTime, Subsystem, TraceOp};
 use nandscape_trace::recording::{Columns, RecordingWriter};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -120,17 +121,13 @@ impl Tap {
         self.last = self.last.max(arrival);
         let at = SimTime(self.last.as_nanos() as u64);
         // A recording has no other commands.
-        let Command::Block(BlockCommand { op, extent, hint, is_durable }) = request.command else { return };
-        let record = IoRecord {
-            at,
-            offset: extent.offset,
-            len: extent.len,
-            volume: request.namespace,
-            hint: hint.0,
-            op: op.into(),
-        };
-        self.push(if op == Op::Flush { IoRecord { offset: 0, len: 0, ..record } } else { record });
-        if is_durable {
+        let Some(record) = IoRecord::of(&request.command, at, request.namespace) else { return };
+        self.push(record);
+        if matches!(
+            request.command,
+            Command::Block(BlockCommand { is_durable: true, .. })
+                | Command::Zone(ZoneCommand::Append { is_durable: true, .. })
+        ) {
             self.push(IoRecord { op: TraceOp::Flush, offset: 0, len: 0, hint: 0, ..record });
         }
     }

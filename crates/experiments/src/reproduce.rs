@@ -9,6 +9,7 @@ mod policies;
 mod streams;
 mod table;
 mod thesis;
+mod zones;
 
 use crate::Result;
 use nandscape_core::Info;
@@ -89,6 +90,7 @@ pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
         nvm_sets::NVM_SETS,
         cache_article::CACHE_ARTICLE,
         cache_cleaning::CACHE_CLEANING,
+        zones::ZN540,
     ];
     [&thesis::EXPERIMENTS[..], &others].concat()
 });

@@ -57,7 +57,7 @@ impl<R: TraceReader> Iterator for Assigned<R> {
             Err(error) => return Some(Err(error)),
         };
         match record.op {
-            TraceOp::Write => {
+            TraceOp::Write | TraceOp::Append => {
                 let facts = WriteFacts {
                     at: record.at,
                     offset: record.offset,
@@ -73,7 +73,7 @@ impl<R: TraceReader> Iterator for Assigned<R> {
                 counts.bytes += record.len;
                 record.hint = stream;
             }
-            TraceOp::Trim | TraceOp::WriteZeroes | TraceOp::Read | TraceOp::Flush => record.hint = 0,
+            _ => record.hint = 0,
         }
         Some(Ok(record))
     }

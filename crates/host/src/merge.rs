@@ -33,12 +33,13 @@ struct OwnedOrigin {
     file: u32,
     path: Option<Box<str>>,
     writer: u32,
+    volume: u32,
 }
 
 impl OwnedOrigin {
     fn of(origin: &Origin<'_>) -> Self {
-        let Origin { kind, file, path, writer } = *origin;
-        Self { kind, file, path: path.map(Into::into), writer }
+        let Origin { kind, file, path, writer, volume } = *origin;
+        Self { kind, file, path: path.map(Into::into), writer, volume }
     }
 }
 
@@ -176,8 +177,8 @@ impl<R: TraceReader> TraceReader for Merged<R> {
     }
 
     fn origin(&self) -> Origin<'_> {
-        let OwnedOrigin { kind, file, ref path, writer } = self.origin;
-        Origin { kind, file, path: path.as_deref(), writer }
+        let OwnedOrigin { kind, file, ref path, writer, volume } = self.origin;
+        Origin { kind, file, path: path.as_deref(), writer, volume }
     }
 }
 

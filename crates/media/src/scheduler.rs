@@ -58,6 +58,8 @@ pub enum TimedOp {
     Erase {
         /// First page of the block.
         page: Ppn,
+        /// Pages of the block that were programmed.
+        pages: u32,
     },
 }
 
@@ -65,7 +67,7 @@ impl TimedOp {
     /// The page (of an erase, the first of its block).
     pub const fn page(self) -> Ppn {
         match self {
-            Self::Read { page, .. } | Self::Program { page, .. } | Self::Erase { page } => page,
+            Self::Read { page, .. } | Self::Program { page, .. } | Self::Erase { page, .. } => page,
         }
     }
 }

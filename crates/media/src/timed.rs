@@ -154,7 +154,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
             }
             FlashError::EraseFailed { block } => {
                 row.erases += 1;
-                TimedOp::Erase { page: self.medium.geometry().page(block, 0) }
+                TimedOp::Erase { page: self.medium.geometry().page(block, 0), pages: 0 }
             }
             _ => return error,
         };
@@ -258,6 +258,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
 
     #[inline(always)]
     fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token> {
+        let pages = if issue.held > 0 { issue.held } else { self.medium.write_pointer(block) };
         if let Err(error) = self.medium.erase(block) {
             return Err(self.failed(error, issue));
         }
@@ -266,7 +267,7 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
             None => self.medium.geometry().page(block, 0),
             Some(packed) => packed.packing.flash_page(block.0, 0),
         };
-        let op = TimedOp::Erase { page };
+        let op = TimedOp::Erase { page, pages };
         Ok(self.submit(op, issue))
     }
 

@@ -11,6 +11,7 @@
 
 mod advice;
 mod cached;
+mod contract;
 mod csv;
 mod file;
 mod fio_json;

@@ -1,14 +1,11 @@
 //! Statistics of a workload for a terminal (`trace stats`).
 
+use crate::contract::{self, distribution, percent};
 use crate::number::{grouped, printable};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_trace::TraceStats;
-use nandscape_trace::stats::{Alignment, Amount, Distribution};
+use nandscape_trace::stats::{Alignment, Amount};
 use std::fmt::Write as _;
-
-fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
-}
 
 /// What a workload looks like, as text of about 100 columns.
 pub fn render_workload_text(name: &str, stats: &TraceStats) -> String {
@@ -36,15 +33,18 @@ pub fn render_workload_text(name: &str, stats: &TraceStats) -> String {
             grouped(info.time_reversals)
         );
     }
+    contract::render(&mut out, stats);
     out
 }
 
 fn mix(out: &mut String, stats: &TraceStats) {
     let mix = &stats.mix;
-    let bytes: u64 = mix.reads.bytes + mix.writes.bytes;
-    let rows: [(&str, Amount, bool); 5] = [
+    let bytes: u64 = mix.reads.bytes + mix.writes.bytes + mix.appends.bytes;
+    let rows: [(&str, Amount, bool); 7] = [
         ("reads", mix.reads, true),
         ("writes", mix.writes, true),
+        ("zone appends", mix.appends, true),
+        ("zone operations", mix.zone_ops, false),
         ("discards", mix.trims, false),
         ("write zeroes", mix.write_zeroes, false),
         ("flushes", mix.flushes, false),
@@ -93,21 +93,6 @@ fn space(out: &mut String, stats: &TraceStats) {
     }
 }
 
-fn distribution(out: &mut String, name: &str, d: &Distribution, show: fn(u64) -> String) {
-    if d.count > 0 {
-        let mean = show(d.mean.round() as u64);
-        let _ = writeln!(
-            out,
-            "  {name:22} min {}, mean {mean}, p50 {}, p90 {}, p99 {}, max {}",
-            show(d.min),
-            show(d.p50),
-            show(d.p90),
-            show(d.p99),
-            show(d.max)
-        );
-    }
-}
-
 fn sizes(out: &mut String, stats: &TraceStats) {
     distribution(out, "read sizes", &stats.read_sizes, format_bytes);
     distribution(out, "write sizes", &stats.write_sizes, format_bytes);
@@ -142,7 +127,7 @@ fn alignment(out: &mut String, alignment: &[Alignment]) {
 
 fn time(out: &mut String, stats: &TraceStats) {
     let s = &stats.sequentiality;
-    let data = stats.mix.reads.requests + stats.mix.writes.requests;
+    let data = stats.sizes.count;
     let _ = writeln!(
         out,
         "  sequential             {} of reads and writes start where the last one ended, {} where one of the last 32 did; \

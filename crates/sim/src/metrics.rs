@@ -6,7 +6,7 @@ use crate::result::{LatencyResult, LatencySummary};
 use crate::sums;
 use hdrhistogram::Histogram;
 use nandscape_core::command::HostCounts;
-use nandscape_core::{CauseTable, FtlStats, Op, SimTime, Subsystem};
+use nandscape_core::{CauseTable, FtlStats, Op, SimTime, Subsystem, TraceOp};
 
 const TEN_DAYS_NS: u64 = 864_000_000_000_000;
 
@@ -124,7 +124,7 @@ pub struct Sample {
 pub struct RequestSample {
     /// Number of the request in completion order, from 0.
     pub index: u64,
-    /// Read or write.
+    /// Read or write; an append is a write.
     pub op: Op,
     /// Its bytes.
     pub bytes: u64,
@@ -160,6 +160,8 @@ const FIRST_INTERVAL: u64 = 64 << 10;
 pub struct Recorder {
     read: Latencies,
     write: Latencies,
+    /// Present once one completed: most runs have none.
+    zone: Option<Box<Latencies>>,
     completed: u64,
     last_completion: SimTime,
     series: Option<SeriesRecorder>,
@@ -180,6 +182,7 @@ impl Recorder {
         Self {
             read: Latencies::default(),
             write: Latencies::default(),
+            zone: None,
             completed: 0,
             last_completion: SimTime::ZERO,
             series: with_series.then(|| SeriesRecorder {
@@ -194,12 +197,15 @@ impl Recorder {
 
     /// A request completed.
     #[inline]
-    pub fn complete(&mut self, op: Op, bytes: u64, issued: SimTime, at: SimTime) {
+    pub fn complete(&mut self, op: TraceOp, bytes: u64, issued: SimTime, at: SimTime) {
         let ns = at.since(issued).0;
         match op {
-            Op::Read => self.read.record(ns),
-            Op::Write => self.write.record(ns),
-            Op::Trim | Op::WriteZeroes | Op::Flush => {}
+            TraceOp::Read => self.read.record(ns),
+            TraceOp::Write | TraceOp::Append => self.write.record(ns),
+            TraceOp::Trim | TraceOp::WriteZeroes | TraceOp::Flush => {}
+            TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => {
+                self.zone.get_or_insert_default().record(ns);
+            }
         }
         self.last_completion = self.last_completion.max(at);
         if let Some(series) = &mut self.series {
@@ -233,11 +239,16 @@ impl Recorder {
         self.completed
     }
 
-    /// Latencies of reads, writes, and both.
+    /// Latencies of reads, writes (with appends), both, and operations on the state of zones.
     pub fn latencies(&self) -> LatencyResult {
         let mut all = self.read.clone();
         all.merge(&self.write);
-        LatencyResult { read: self.read.summary(), write: self.write.summary(), all: all.summary() }
+        LatencyResult {
+            read: self.read.summary(),
+            write: self.write.summary(),
+            all: all.summary(),
+            zone: self.zone.as_ref().map(|zone| zone.summary()),
+        }
     }
 
     /// The series, with a last point at the end of the run.
@@ -258,12 +269,13 @@ impl Recorder {
 
 impl SeriesRecorder {
     #[inline]
-    fn complete(&mut self, index: u64, op: Op, bytes: u64, latency_ns: u64) {
-        match op {
-            Op::Read => self.read_latency.record(latency_ns),
-            Op::Write => self.write_latency.record(latency_ns),
-            Op::Trim | Op::WriteZeroes | Op::Flush => return,
-        }
+    fn complete(&mut self, index: u64, op: TraceOp, bytes: u64, latency_ns: u64) {
+        let (op, latencies) = match op {
+            TraceOp::Read => (Op::Read, &mut self.read_latency),
+            op if op.is_write() => (Op::Write, &mut self.write_latency),
+            _ => return,
+        };
+        latencies.record(latency_ns);
         self.bytes += bytes;
         if index.is_multiple_of(self.series.request_stride) {
             if self.series.requests.len() == MAX_REQUESTS {
@@ -287,7 +299,7 @@ impl SeriesRecorder {
             simulated_ns,
             host: subsystem.inspect().host_counts(0),
             causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
-            ftl: layer.map(|layer| layer.stats()).unwrap_or_default(),
+            ftl: layer.map(nandscape_core::Mapping::stats).unwrap_or_default(),
             cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),
@@ -325,7 +337,7 @@ mod tests {
         for scale in [1u64, 1_000, 1_000_000, 1_000_000_000] {
             let mut recorder = Recorder::new(false);
             for i in 1..=10_000 {
-                recorder.complete(Op::Write, 4096, SimTime::ZERO, SimTime(i * scale));
+                recorder.complete(TraceOp::Write, 4096, SimTime::ZERO, SimTime(i * scale));
             }
             let write = recorder.latencies().write;
             assert_eq!((write.min, write.max, write.count), (scale, 10_000 * scale, 10_000));

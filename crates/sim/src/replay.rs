@@ -12,8 +12,8 @@ use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::sums::{self, Measured};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Extent, IoRecord, NamespaceError, NamespaceResult, Op, Outstanding, SimTime, Subsystem,
-    Token, TraceError, TraceReader,
+    Command, Extent, IoRecord, NamespaceError, NamespaceResult, Outstanding, SimTime, Subsystem, Token,
+    TraceError, TraceOp, TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -153,7 +153,7 @@ impl Default for End {
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    op: Op,
+    op: TraceOp,
     bytes: u64,
     issued: SimTime,
 }
@@ -186,7 +186,7 @@ impl<'a> Runner<'a> {
         let mut done = 0u64;
         let mut failure = None;
         while let Some(record) = ahead.next(|record| {
-            self.subsystem.prepare(0, record.op.into(), Extent::new(record.offset, record.len));
+            prepare(self.subsystem, record);
         }) {
             if done.is_multiple_of(CHECK_EVERY) {
                 (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
@@ -226,7 +226,7 @@ impl<'a> Runner<'a> {
         let mut ahead = Lookahead::new(&mut *workload);
         while let Some(record) = ahead.next(|record| {
             if let Ok(record) = record {
-                self.subsystem.prepare(0, record.op.into(), Extent::new(record.offset, record.len));
+                prepare(self.subsystem, record);
             }
         }) {
             let record = record?;
@@ -271,9 +271,8 @@ impl<'a> Runner<'a> {
 
     #[inline]
     fn issue(&mut self, record: &IoRecord, now: SimTime, recorder: &mut Recorder) -> NamespaceResult<()> {
-        let command = BlockCommand::from(record);
-        let token = self.subsystem.submit(0, command.into(), Payload::None, now)?.done;
-        let pending = Pending { op: command.op, bytes: record.len, issued: now };
+        let token = self.subsystem.submit(0, Command::from(record), Payload::None, now)?.done;
+        let pending = Pending { op: record.op, bytes: record.len, issued: now };
         if token == Token::NONE {
             recorder.complete(pending.op, pending.bytes, now, now);
             return Ok(());
@@ -316,6 +315,14 @@ impl<'a> Runner<'a> {
     fn drain(&mut self, recorder: &mut Recorder) -> Result<()> {
         while self.finish_one(recorder)?.is_some() {}
         Ok(())
+    }
+}
+
+/// Announces a request of blocks; operations of zones need no preparation.
+#[inline]
+fn prepare(subsystem: &mut dyn Subsystem, record: &IoRecord) {
+    if let Some(op) = record.op.block_op() {
+        subsystem.prepare(0, op, Extent::new(record.offset, record.len));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
+use crate::kinds::{KINDS, STACK, StackKind, ZONE, kind_of};
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
@@ -57,6 +58,32 @@ pub static WORKLOAD: Info = Info {
     params: PARAMS,
 };
 
+/// The keys of the layer of a stack, which a kind that was typed must be one of.
+fn layer_info(stack: &StackKind, kind: Option<&str>) -> Result<&'static Info> {
+    let infos = nandscape_ftl::registry::infos();
+    let Some(own) = stack.layer else {
+        let kind = kind.unwrap_or(DEFAULT_FTL);
+        if let Some(other) = KINDS.iter().find(|other| other.layer.is_some_and(|info| info.name == kind)) {
+            let name = other.info.name;
+            return Err(shape(
+                "ftl.kind",
+                format!("{kind} belongs to stack.kind = {name}: expected --stack {name} beside it"),
+            ));
+        }
+        return Ok(*registry::find("ftl", kind, &infos, |info| info)?);
+    };
+    match kind {
+        Some(kind) if kind != own.name => {
+            let message = format!(
+                "{kind} with stack.kind = {}: expected {}, or no such key",
+                stack.info.name, own.name
+            );
+            Err(shape("ftl.kind", message))
+        }
+        _ => Ok(own),
+    }
+}
+
 /// A checked configuration: every key known, every value in range.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -72,6 +99,10 @@ pub struct StackConfig {
     pub timing_options: Options,
     /// How time passes.
     pub scheduler: &'static SchedulerEntry,
+    /// The interface of the flash and the host software over it.
+    pub stack: &'static StackKind,
+    /// Zones, for stacks over them.
+    pub zone: Params,
     /// Name of the translation layer.
     pub ftl: &'static str,
     pub ftl_params: Params,
@@ -101,6 +132,10 @@ impl StackConfig {
         let mut table = typed.clone();
         let mut device = take_table(&mut table, "device", "device")?;
         let timing = take_table(&mut device, "timing", "device.timing")?;
+        let stack = take_table(&mut table, "stack", "stack")?;
+        let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
+        let zone = take_table(&mut table, "zone", "zone")?;
+        let zone = Params::check(&ZONE, "zone.", &flat("zone.", &zone)?)?;
         let mut ftl = take_table(&mut table, "ftl", "ftl")?;
         let workload = take_table(&mut table, "workload", "workload")?;
         let sets = take_table(&mut table, "sets", "sets")?;
@@ -112,8 +147,7 @@ impl StackConfig {
         let cache = CacheConfig::check(cache, take_table(&mut table, "disk", "disk")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
-            const OWN: &str =
-                "cache, device, device.timing, disk, ftl, host, journal, sets, namespaces, faults, workload";
+            const OWN: &str = "cache, device, device.timing, disk, ftl, host, journal, sets, namespaces, faults, stack, workload, zone";
             let interfaces = INTERFACES.iter().map(|entry| entry.info.name);
             let known = interfaces.fold(OWN.to_owned(), |known, name| format!("{known}, {name}"));
             let near = registry::suggestion(key, &known);
@@ -123,12 +157,8 @@ impl StackConfig {
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
         let timing_params = Params::check(&TIMING, "device.timing.", &flat("device.timing.", &timing)?)?;
         let workload = Params::check(&WORKLOAD, "workload.", &flat("workload.", &workload)?)?;
-        let kind = match ftl.remove("kind") {
-            None => DEFAULT_FTL.to_owned(),
-            Some(kind) => text_of("ftl.kind", &kind)?,
-        };
-        let infos = nandscape_ftl::registry::infos();
-        let info = *registry::find("ftl", &kind, &infos, |info| info)?;
+        let kind = ftl.remove("kind").map(|kind| text_of("ftl.kind", &kind)).transpose()?;
+        let info = layer_info(stack, kind.as_deref())?;
         let ftl_params = Params::check(info, "ftl.", &flat("ftl.", &ftl)?)?;
         let geometry = geometry(&device)?;
         let timing_options = options_of(&geometry, &timing_params)?;
@@ -136,6 +166,8 @@ impl StackConfig {
         let seen = packing.as_ref().map_or(&geometry, |(_, seen)| seen);
         Ok(Self {
             faults: FaultsConfig::check(&faults, seen, packing.is_some())?,
+            stack,
+            zone,
             cache,
             geometry,
             packing,
@@ -156,6 +188,11 @@ impl StackConfig {
             device,
             timing_params,
         })
+    }
+
+    /// Whether a host interface stands in front of the flash.
+    pub(crate) fn has_interfaces(&self) -> bool {
+        [Place::Flash, Place::Served].iter().any(|place| self.interfaces.to_tables(*place).next().is_some())
     }
 
     /// The shape that translation layers see: that of the flash, unless the device compresses.
@@ -263,6 +300,11 @@ impl StackConfig {
         let own = [("sets", self.partition.sets_table()), ("namespaces", self.partition.namespaces_table())];
         let own = own.into_iter().filter_map(|(name, own)| Some((name, own?)));
         let own = own.chain(self.interfaces.to_tables(Place::Flash));
+        let stack = (self.stack.info.name != KINDS[0].info.name).then(|| {
+            let kind = [("kind".to_owned(), self.stack.info.name.into())];
+            [("stack", kind.into_iter().collect()), ("zone", table_of(&self.zone))]
+        });
+        let own = own.chain(stack.into_iter().flatten());
         let host = [("host", self.host.to_table()), ("journal", self.journal.to_table())];
         let own = own.chain(host.into_iter().filter_map(|(name, own)| Some((name, own?))));
         let own = own.chain(self.interfaces.to_tables(Place::Served));

@@ -3,9 +3,8 @@
 //! build time. What stands over a medium that keeps bytes is compiled once for all of them.
 
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::interfaces::Place;
 use crate::memory;
-use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, SimTime, Subsystem, UnitId};
+use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Oob, OutOfBand, SimTime, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
@@ -47,7 +46,7 @@ impl WithScheduler for Plain<'_> {
         let nand = nand(config, &nand_options(config, options))?;
         let whole = |device| layer(config, device);
         let part = |part| layer(config, part);
-        divide(config, timed::<_, S>(config, nand), whole, part)
+        divide(config, timed::<_, S, Oob>(config, nand), whole, part)
     }
 }
 
@@ -99,13 +98,16 @@ fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<N
     Ok(NvmSet { ftl, endurance_group: partition.endurance_groups[index], facts })
 }
 
-fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
+pub(crate) fn nand_options(config: &StackConfig, options: BuildOptions) -> NandOptions {
     // Programs of flash pages, which pages as the layer sees them do not have one by one where the device
     // compresses.
     NandOptions { count_programs: options.count_programs && config.packing.is_none(), ..config.nand.clone() }
 }
 
-fn timed<M: Medium, S: Scheduler>(config: &StackConfig, medium: M) -> Timed<M, S> {
+pub(crate) fn timed<M: Medium<O>, S: Scheduler, O: OutOfBand>(
+    config: &StackConfig,
+    medium: M,
+) -> Timed<M, S> {
     let device =
         Timed::new(medium, S::with_options(&config.geometry, &config.timing, &config.timing_options));
     match config.packing {
@@ -132,34 +134,19 @@ fn layer<D: FlashDevice + Send + 'static>(config: &StackConfig, device: D) -> Re
     Ok(ftl)
 }
 
-/// The flash stack of a configuration over a device that keeps bytes in memory.
-pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>> {
-    memory::check(config.seen_geometry())?;
-    let mut config = config.clone();
-    config.nand.capabilities.stores_data = true;
-    over(&config, Box::new(nand(&config, &config.nand)?), false)
-}
-
-/// The namespaces over a medium, which `lasts` longer than the process or not.
-pub(crate) fn over(
-    config: &StackConfig,
-    medium: Box<dyn Breakable + Send>,
-    lasts: bool,
-) -> Result<Box<dyn Subsystem + Send>> {
-    let device = with_time(config, with_faults(config, medium)?);
+/// Layers over a device of any type, with a journal if it `lasts` longer than the process.
+pub(crate) fn divided(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<NvmSubsystem> {
     let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
-    let subsystem = divide(config, device, over, |part| over(Box::new(part)))?;
-    let over_flash = config.with_interfaces(Place::Flash, Box::new(subsystem))?;
-    config.with_interfaces(Place::Served, over_flash)
+    divide(config, device, over, |part| over(Box::new(part)))
 }
 
 /// The device of a run that keeps no bytes and in which something goes wrong.
-fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
+pub(crate) fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
     let medium = nand(config, options)?;
     Ok(with_time(config, with_faults(config, Box::new(medium))?))
 }
 
-fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
+pub(crate) fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
     config.scheduler.with(Any { config, medium })
 }
 
@@ -173,11 +160,11 @@ impl WithScheduler for Any<'_> {
     type Out = AnyDevice;
 
     fn with<S: Scheduler + Send + 'static>(self) -> AnyDevice {
-        Box::new(timed::<_, S>(self.config, self.medium))
+        Box::new(timed::<_, S, Oob>(self.config, self.medium))
     }
 }
 
-fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
+pub(crate) fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
     if config.faults.is_empty() {
         return Ok(medium);
     }
@@ -185,7 +172,7 @@ fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Resul
     Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
 }
 
-fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand> {
+pub(crate) fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand> {
     Nand::new(*config.seen_geometry(), options)
         .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))
 }

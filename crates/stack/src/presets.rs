@@ -71,6 +71,12 @@ pub static PRESETS: &[Preset] = &[
         include_str!("../presets/article-ssd.toml"),
     ),
     preset(
+        "zn540",
+        "ZN540 zoned drive: 904 zones of 1077 MiB, 14 active, fitted to raw measurements",
+        "[ZN540 CLUSTER23], [ZN540 SYSTOR24]; fitted, see the file",
+        include_str!("../presets/zn540.toml"),
+    ),
+    preset(
         "zns-atc21-block-7op",
         "2 TiB block drive with 7 % over-provisioning, stripes of 1077 MiB",
         "[ATC21 table 3], [ATC21 fig 1]",

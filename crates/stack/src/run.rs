@@ -173,7 +173,7 @@ fn replay_on(
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
     if let Some((policy, notes)) = reader.outcome() {
-        result.policy = Some(policy);
+        result.between.policy = Some(policy);
         result.notes.extend(notes);
     }
     finish(config, wall_s, &mut result);

@@ -18,6 +18,8 @@ keys! { PARAMS:
     ERASE: u64 = time() or "3ms", "block erase";
     CHANNEL_BYTES_PER_S: u64 = size(1, 1 << 50) or "800MB", "bytes per second of one channel bus";
     COMMAND: u64 = time() or "0ns", "command overhead of each operation on the channel bus";
+    ERASE_PAGE: Option<u64> = time(),
+        "an erase takes so much longer for each page of the block that was programmed";
     PROGRAM_PAGES: Option<u32> = int(1, 64),
         "consecutive pages of a block programmed in one array operation; from 2 needs write_buffer";
     PROGRAM_SPREAD: Option<f64> = share(),
@@ -39,10 +41,12 @@ keys! { PARAMS:
     SUSPEND: Option<String> = choice(&["none", "program", "program-erase"]),
         "what a read of the host stops at its die; absent: none";
     SUSPEND_STOP: Option<u64> = time(), "from the decision to stop until the die takes the read";
+    SUSPEND_ERASE_STOP: Option<u64> = time(), "the same of an erase; absent: suspend_stop";
     SUSPEND_RESUME: Option<u64> = time(), "from the end of the last read until the array goes on";
     SUSPEND_RUN: Option<u64> = time(), "the array runs so long before the first stop and between two";
     SUSPEND_TAIL: Option<u64> = time(), "no stop when the array needs no longer than this";
-    SUSPEND_MOST: Option<u32> = int(1, 1_000_000), "stops of one operation; 10 if absent";
+    SUSPEND_MOST: Option<u32> = int(1, 1_000_000), "stops of one program; 10 if absent";
+    SUSPEND_ERASE_MOST: Option<u32> = int(1, 1_000_000), "stops of one erase; absent: suspend_most";
     HOST_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
         "bytes per second of the host link in each direction; absent: no time";
     HOST_READ: Option<u64> = time(), "from the submission of a read until its channel knows of it";
@@ -52,6 +56,9 @@ keys! { PARAMS:
         "size of the controller's write buffer: writes are answered when they are in it; absent: none";
     WRITE_BUFFER_KIND: Option<String> = choice(&["volatile", "protected"]),
         "volatile: a flush waits for the programs; protected: it does not; volatile if absent";
+    INTAKE_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
+        "bytes per second of the host that the controller takes in the long run, whatever the dies can \
+         program; a write buffer full is taken at once; absent: no limit";
     GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
         "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
          most at gc_rate; fifo if absent";
@@ -98,6 +105,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         program_spread: share(timing, PROGRAM_SPREAD)?,
         program_jitter: share(timing, PROGRAM_JITTER)?,
         program_pages: timing.get(PROGRAM_PAGES).unwrap_or(1),
+        erase_page_ns: time(timing, ERASE_PAGE)?,
         core_ns: time(timing, CHANNEL_COMMAND)?,
         decode_ns: time(timing, CHANNEL_DECODE)?,
         data_out_ns: time(timing, DATA_OUT)?,
@@ -117,6 +125,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
             bytes: timing.get(WRITE_BUFFER).unwrap_or(0),
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
         },
+        intake_bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
         gc_order: gc_order(geometry, timing)?,
     };
     check_units(geometry, timing, &options)?;
@@ -227,10 +236,15 @@ fn suspension(timing: &Params) -> Result<Suspension, ParamError> {
         programs: what != "none",
         erases: what == "program-erase",
         stop_ns: time(timing, SUSPEND_STOP)?,
+        erase_stop_ns: match timing.get(SUSPEND_ERASE_STOP) {
+            None => time(timing, SUSPEND_STOP)?,
+            Some(_) => time(timing, SUSPEND_ERASE_STOP)?,
+        },
         resume_ns: time(timing, SUSPEND_RESUME)?,
         run_ns: time(timing, SUSPEND_RUN)?,
         tail_ns: time(timing, SUSPEND_TAIL)?,
         most: timing.get(SUSPEND_MOST).unwrap_or(10),
+        erase_most: timing.get(SUSPEND_ERASE_MOST).or(timing.get(SUSPEND_MOST)).unwrap_or(10),
     })
 }
 

@@ -111,9 +111,11 @@ impl Gate {
             (record.offset, record.len) = (0, 0);
         } else {
             self.check_range(&record)?;
-            if record.len == 0 && matches!(record.op, TraceOp::Read | TraceOp::Write) {
+            if record.len == 0 && (record.op == TraceOp::Read || record.op.is_write()) {
                 if self.clock == Clock::Strict {
-                    return Err("a read or write of 0 bytes: expected a length of 1 or more".to_owned());
+                    return Err(
+                        "a read, write or append of 0 bytes: expected a length of 1 or more".to_owned()
+                    );
                 }
                 self.info.skipped += 1;
                 return Ok(None);

@@ -160,7 +160,7 @@ impl Workload {
         let mut span = 0;
         for record in self.0.once()? {
             let record = record?;
-            span = span.max(record.offset + record.len);
+            span = span.max(record.end());
         }
         Ok(span)
     }
@@ -224,7 +224,7 @@ impl Inner {
     fn once(self: &Arc<Self>) -> Result<BoxReader> {
         let reader = self.limited()?;
         let reader: BoxReader = if self.options.remap_dense {
-            Box::new(dense(reader, self.dense_map()?))
+            Box::new(dense(reader, &self.name, self.dense_map()?))
         } else if matches!(self.source, Source::Generator { .. }) {
             reader
         } else {
@@ -244,7 +244,7 @@ impl Inner {
         for record in self.limited()? {
             let record = record?;
             let end = ends.entry(record.volume).or_insert(0);
-            *end = (*end).max(record.offset + record.len);
+            *end = (*end).max(record.end());
         }
         Ok(ends)
     }

@@ -15,7 +15,7 @@ use nandscape_policies::cleaning::{CAPS, CLEANINGS};
 use nandscape_policies::eviction::EVICTIONS;
 use nandscape_policies::simulate::BELADY;
 use nandscape_stack::interfaces::INTERFACES;
-use nandscape_stack::{cache, config, faults, host, journal, partition, presets};
+use nandscape_stack::{cache, config, faults, host, journal, kinds, partition, presets};
 use std::fmt::Write;
 
 pub fn run(args: &ListArgs, console: Console) -> Result<()> {
@@ -59,7 +59,10 @@ fn title(what: Listing) -> String {
 fn infos(what: Listing) -> Vec<Info> {
     match what {
         Listing::Devices => presets::PRESETS.iter().map(|p| p.info).collect(),
-        Listing::Ftls => nandscape_ftl::registry::infos().into_iter().copied().collect(),
+        Listing::Ftls => {
+            let ftls = nandscape_ftl::registry::infos().into_iter().chain(kinds::layers());
+            ftls.copied().collect()
+        }
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
         Listing::Policies => host::infos(),
         Listing::Caches => PRESETS.iter().map(|preset| preset.info).collect(),
@@ -73,6 +76,8 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Keys => {
             let device = [config::DEVICE, config::TIMING, partition::SETS, partition::NAMESPACES];
             let others = [
+                kinds::STACK,
+                kinds::ZONE,
                 host::HOST,
                 cache::CACHE,
                 nandscape_cache::compose::KEYS,
@@ -87,6 +92,7 @@ fn infos(what: Listing) -> Vec<Info> {
         }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
         Listing::Outputs => super::outputs().map(|output| output.info).collect(),
+        Listing::Stacks => kinds::KINDS.iter().map(|kind| kind.info).collect(),
         Listing::Interfaces => interfaces().collect(),
         Listing::FrontEnds => FRONT_ENDS.iter().map(|entry| entry.info).collect(),
         Listing::Schedulers => SCHEDULERS.iter().map(|entry| entry.info).collect(),

@@ -138,7 +138,7 @@ fn a_failed_run_exits_with_1_and_names_what_failed() {
     fails(&["replay", "uniform:count=1", "--config", "/nonexistent/c.toml"], 1, &["/nonexistent/c.toml"]);
     let dir = tempfile::tempdir().unwrap();
     let bad = dir.path().join("bad.csv");
-    std::fs::write(&bad, "ts_us,op,offset,len\n1,W,0,4096\n2,X,0,4096\n").unwrap();
+    std::fs::write(&bad, "ts_us,op,offset,len\n1,W,0,4096\n2,Q,0,4096\n").unwrap();
     fails(&["replay", bad.to_str().unwrap(), "--device", "thesis"], 1, &["bad.csv", "line 3"]);
     let report = "/nonexistent-dir/r.html";
     fails(&["replay", "uniform:count=10", "--device", "thesis", "--report", report], 1, &[report]);

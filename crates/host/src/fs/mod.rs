@@ -148,6 +148,7 @@ impl FileSystem {
             file: placed.file,
             path: if placed.file == 0 { None } else { self.names.get(placed.file, placed.renames) },
             writer: placed.writer,
+            volume: 0,
         })
     }
 

@@ -213,7 +213,7 @@ fn every_kind_of_metadata_is_written_and_hints_and_names_reach_the_requests() {
         if origin.kind == BlockKind::FileData {
             assert_eq!(
                 origin,
-                Origin { kind: BlockKind::FileData, file: 1, path: Some("db/a.sst"), writer: 7 }
+                Origin { kind: BlockKind::FileData, file: 1, path: Some("db/a.sst"), writer: 7, volume: 0 }
             );
             assert_eq!(record.hint, 4);
         } else {

@@ -164,7 +164,10 @@ impl StreamPolicy for Oracle {
                 }
                 self.clock += end - first;
             }
-            TraceOp::Write => self.lives.push(Life { birth: self.clock, death: NEVER, granules: 0, dead: 0 }),
+            // Where an append goes, and so when its data dies, is not in the record.
+            TraceOp::Write | TraceOp::Append => {
+                self.lives.push(Life { birth: self.clock, death: NEVER, granules: 0, dead: 0 });
+            }
             TraceOp::Trim | TraceOp::WriteZeroes => {
                 // A trim leaves alone what it covers only in part.
                 for granule in record.offset.div_ceil(GRANULE)..(record.offset + record.len) / GRANULE {
@@ -173,7 +176,7 @@ impl StreamPolicy for Oracle {
                     }
                 }
             }
-            TraceOp::Read | TraceOp::Flush => {}
+            _ => {}
         }
     }
 

@@ -53,7 +53,7 @@ impl TraceReader for Varied {
         let kind = BlockKind::ALL[if self.number.is_multiple_of(3) { self.number % 8 } else { 0 }];
         let file = if self.number.is_multiple_of(5) { 0 } else { (self.number % 17) as u32 };
         let path = (file > 3).then(|| self.paths[file as usize].as_str());
-        Origin { kind, file, path, writer: (self.number % 11) as u32 }
+        Origin { kind, file, path, writer: (self.number % 11) as u32, volume: 0 }
     }
 }
 

@@ -43,16 +43,20 @@ pub struct Suspension {
     pub programs: bool,
     /// Erases can be stopped.
     pub erases: bool,
-    /// From the decision until the die takes the read, in nanoseconds.
+    /// From the decision until the die takes the read, in nanoseconds, of a program.
     pub stop_ns: u64,
+    /// The same of an erase.
+    pub erase_stop_ns: u64,
     /// From the end of the last read until the array goes on, in nanoseconds.
     pub resume_ns: u64,
     /// The array runs at least so long before the first stop and between two, in nanoseconds.
     pub run_ns: u64,
     /// No stop when the array needs no longer than this to finish, in nanoseconds.
     pub tail_ns: u64,
-    /// Stops of one operation.
+    /// Stops of one program.
     pub most: u32,
+    /// Stops of one erase.
+    pub erase_most: u32,
 }
 
 /// The order of operations of the layer itself (garbage collection and the like) against those of the host.
@@ -83,6 +87,8 @@ pub struct Options {
     pub program_jitter: f64,
     /// Consecutive pages of a block programmed in one array operation.
     pub program_pages: u32,
+    /// An erase takes so much longer for each page of the block that was programmed, in nanoseconds.
+    pub erase_page_ns: u64,
     /// A channel's command core is busy so long with each read, in nanoseconds.
     pub core_ns: u64,
     /// A channel's decoder is busy so long with each read, in nanoseconds.
@@ -105,6 +111,9 @@ pub struct Options {
     pub host: HostLink,
     /// The write buffer.
     pub buffer: WriteBuffer,
+    /// Bytes per second of the host that the controller takes in the long run, whatever the dies can program;
+    /// a buffer full is taken at once. 0: no limit.
+    pub intake_bytes_per_s: u64,
     /// Host against the layer.
     pub gc_order: GcOrder,
 }
@@ -116,6 +125,7 @@ impl Default for Options {
             program_spread: 0.0,
             program_jitter: 0.0,
             program_pages: 1,
+            erase_page_ns: 0,
             core_ns: 0,
             decode_ns: 0,
             data_out_ns: 0,
@@ -127,6 +137,7 @@ impl Default for Options {
             suspension: Suspension::default(),
             host: HostLink::default(),
             buffer: WriteBuffer::default(),
+            intake_bytes_per_s: 0,
             gc_order: GcOrder::Fifo,
         }
     }

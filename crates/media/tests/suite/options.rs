@@ -42,7 +42,7 @@ fn program(unit: u32, number: u32, transfer: u32) -> TimedOp {
 }
 
 fn erase(unit: u32, block: u32) -> TimedOp {
-    TimedOp::Erase { page: page(unit, block * 6) }
+    TimedOp::Erase { page: page(unit, block * 6), pages: 0 }
 }
 
 fn buffer(bytes: u64) -> WriteBuffer {
@@ -142,10 +142,12 @@ fn suspension() -> Suspension {
         programs: true,
         erases: false,
         stop_ns: 20,
+        erase_stop_ns: 20,
         resume_ns: 10,
         run_ns: 100,
         tail_ns: 50,
         most: 1,
+        erase_most: 1,
     }
 }
 

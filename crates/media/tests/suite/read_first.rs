@@ -38,7 +38,7 @@ fn program(unit: u32, page: u32) -> TimedOp {
 }
 
 fn erase(unit: u32, block: u32) -> TimedOp {
-    TimedOp::Erase { page: Ppn(unit * 8 + block * 4) }
+    TimedOp::Erase { page: Ppn(unit * 8 + block * 4), pages: 0 }
 }
 
 /// A scheduler, with tags given by the test.
@@ -213,7 +213,7 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
             let op = match kind {
                 0..5 => TimedOp::Read { page: Ppn(page), transfer },
                 5..9 => TimedOp::Program { page: Ppn(page), transfer, held: 0 },
-                _ => TimedOp::Erase { page: Ppn(page / 4 * 4) },
+                _ => TimedOp::Erase { page: Ppn(page / 4 * 4), pages: 0 },
             };
             // A third of the jobs follow another; half have a time of their own.
             let after = (!jobs.is_empty() && transfer % 3 == 0).then(|| after.index(jobs.len()));

@@ -47,10 +47,12 @@ pub fn options() -> Options {
             programs: true,
             erases: false,
             stop_ns: 110_000,
+            erase_stop_ns: 110_000,
             resume_ns: 50_000,
             run_ns: 300_000,
             tail_ns: 100_000,
             most: 10,
+            erase_most: 10,
         },
         host: HostLink {
             bytes_per_s: 5_000_000_000,
@@ -131,7 +133,12 @@ impl Writer {
             let block = (page / u64::from(GEOMETRY.pages_per_block) % blocks) as u32;
             let first = (die * GEOMETRY.blocks_per_plane + block) * GEOMETRY.pages_per_block;
             if in_block == 0 {
-                scheduler.submit_as(TimedOp::Erase { page: Ppn(first) }, Cause::Gc, at, Token::NONE);
+                scheduler.submit_as(
+                    TimedOp::Erase { page: Ppn(first), pages: 0 },
+                    Cause::Gc,
+                    at,
+                    Token::NONE,
+                );
             }
             let op = TimedOp::Program { page: Ppn(first + in_block), transfer: GEOMETRY.page_bytes, held: 0 };
             let token = scheduler.submit_as(op, Cause::Host, at, Token::NONE);

@@ -425,26 +425,33 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
     /// is not held is programmed as zeroes.
+    /// Whether the host is answered before, the cause says.
     pub fn program_held(&mut self, zone: u32, transfer: u32, issue: Issue) -> Done {
         let page = self.held[zone as usize].as_mut().and_then(|held| held.pop());
         let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
         let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
-        self.program(zone, (transfer, self.page_bytes - transfer), data, issue)
+        let held = self.page_bytes - transfer;
+        let done = self.program(zone, (transfer, held), data, issue)?;
+        if page.is_some_and(|page| page.present != 0) {
+            self.host_pages[zone as usize] = self.programmed(zone);
+        }
+        Ok(done)
     }
 
-    /// Programs what a random write area leaves behind, up to a page of the zone.
-    pub fn commit(&mut self, zone: u32, end: u32, issue: Issue) -> Done {
+    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page of
+    /// the zone. Pages that the host did not fill count as padding.
+    pub fn commit(&mut self, zone: u32, end: u32, ends: bool, issue: Issue) -> Done {
         let mut done = Token::NONE;
         while self.programmed(zone) < end {
             let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
-            let cause = if is_held { issue.cause } else { Cause::Finish };
+            let cause = if is_held && !ends { issue.cause } else { Cause::Finish };
             let programmed = self.program_held(zone, 0, Issue { cause, ..issue })?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
     }
 
-    /// Programs pages without data of the host, up to a page of the zone, stripe by stripe: each waits for
+    /// Programs pages without data of the host, up to a page of the zone. Each stripe over all dies waits for
     /// the one before, so that the host's writes come in between.
     pub fn pad(&mut self, zone: u32, end: u32, issue: Issue) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
@@ -525,12 +532,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 }
                 let unit = self.striping.unit(zone, die);
                 self.pool.owe(unit, 1);
-                let first = self.striping.index(spot);
-                if first >= host_pages || !self.rules.erases_at_reset {
+                let pages = self.striping.pages_below(spot, host_pages);
+                if pages == 0 || !self.rules.erases_at_reset {
                     self.pool.give(unit, block, true);
                     continue;
                 }
-                match self.device.erase(block, issue) {
+                match self.device.erase(block, Issue { held: pages, ..issue }) {
                     Ok(erased) => {
                         done = self.device.join(done, erased);
                         self.pool.give(unit, block, false);

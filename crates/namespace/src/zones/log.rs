@@ -25,6 +25,8 @@ pub(super) struct Log {
     snapshot_pages: u64,
     /// The last page that was programmed; what it allows comes after it.
     pub done: Token,
+    /// Records that are not programmed yet, on a device whose controller loses nothing.
+    pending: Vec<Record>,
     /// By zone: blocks that were bound with a lower number are no longer its own.
     pub reset_seqs: Vec<u64>,
 }
@@ -40,6 +42,7 @@ impl Default for Log {
             pages: 0,
             snapshot_pages: 0,
             done: Token::NONE,
+            pending: Vec::new(),
             reset_seqs: Vec::new(),
         }
     }
@@ -65,8 +68,24 @@ impl Log {
 
 impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Logs records of zones; completes when they are on flash. [`Log::done`] is what must come before what
-    /// they allow.
+    /// they allow. A device whose controller loses nothing programs them by the page.
     pub fn log(&mut self, records: &[Record], table: &ZoneTable, at: SimTime) -> Done {
+        if self.rules.is_volatile {
+            return self.log_now(records, table, at);
+        }
+        let mut pending = std::mem::take(&mut self.log.pending);
+        pending.extend_from_slice(records);
+        let len: usize = pending.iter().map(Record::len).sum();
+        let mut done = Token::NONE;
+        if len >= self.page_bytes as usize / 2 {
+            done = self.log_now(&pending, table, at)?;
+            pending.clear();
+        }
+        self.log.pending = pending;
+        Ok(done)
+    }
+
+    fn log_now(&mut self, records: &[Record], table: &ZoneTable, at: SimTime) -> Done {
         if self.log.is_snapshot_due(self.geometry().pages_per_block) {
             // With what the records say, since the table says it by now.
             self.snapshot(table, at)?;

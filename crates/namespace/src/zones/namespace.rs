@@ -11,6 +11,7 @@ use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::divide::split;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
 };
@@ -20,9 +21,12 @@ use nandscape_core::{
     Submitted, Token, Way,
 };
 
+/// Seed of the times of commands.
+const DRAWS: u64 = 0x7a6f_6e65;
+
 /// Time that the controller needs for commands, one after the other, in nanoseconds; besides the latencies of
 /// the host link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct CommandTimes {
     pub read_ns: u64,
@@ -30,14 +34,26 @@ pub struct CommandTimes {
     pub append_ns: u64,
     /// A command that changes the state of zones or reports them.
     pub manage_ns: u64,
-    /// More for a write that opens a zone.
+    /// More for a command that takes a zone out of the empty state.
     pub open_ns: u64,
     /// From the start of a reset until its erases, while other commands go on.
     pub reset_ns: u64,
+    /// Those of reads, writes and appends are off by up to this share, evenly drawn.
+    pub spread: f64,
+    /// Bytes of a write or an append for which the controller needs its time, and again for each more of
+    /// them; 0: its time is the same for any length.
+    pub unit_bytes: u64,
+}
+
+impl CommandTimes {
+    /// How many times the controller needs its time for so many bytes.
+    const fn units(&self, bytes: u64) -> u64 {
+        if self.unit_bytes == 0 { 1 } else { bytes.div_ceil(self.unit_bytes) }
+    }
 }
 
 /// What a zoned namespace is made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ZoneSetup {
     /// Its name, by which job files address it.
     pub name: String,
@@ -130,8 +146,9 @@ pub struct ZonedNamespace<D, O> {
     /// Why nothing is written any more.
     pub(super) read_only: Option<&'static str>,
     times: CommandTimes,
-    /// When the controller is through with the commands so far.
+    /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
+    draws: Xoshiro256PlusPlus,
     /// Why commands are issued, and what the host waits for before it submits them.
     pub(super) issued: (Cause, Token),
     changes: Vec<Change>,
@@ -187,6 +204,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             read_only: None,
             times: setup.times,
             busy: SimTime::ZERO,
+            draws: seeded(DRAWS),
             issued: (Cause::Host, Token::NONE),
             changes: Vec::new(),
         })
@@ -212,8 +230,17 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// The controller takes a command; gives when it is through with it.
     #[inline]
     fn serve(&mut self, at: SimTime, ns: u64) -> SimTime {
+        self.busy = self.busy.max(at) + ns;
+        self.busy
+    }
+
+    /// The same of a read, a write or an append, whose time is not always the same.
+    #[inline]
+    fn serve_data(&mut self, at: SimTime, ns: u64) -> SimTime {
         if ns > 0 {
-            self.busy = self.busy.max(at) + ns;
+            let off = (2.0 * ns as f64 * self.times.spread) as u64;
+            let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
+            self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
         }
         self.busy.max(at)
     }
@@ -282,7 +309,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let (end, rest) = split(extent.end(), block);
         let end = end + u64::from(rest > 0);
         self.table.check_read(first, end - first)?;
-        let at = self.serve(at, self.times.read_ns);
+        let at = self.serve_data(at, self.times.read_ns);
         let size = self.table.layout().size * block;
         let mut done = Token::NONE;
         let issue = self.issue(at);
@@ -311,8 +338,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let is_random = zone < self.table.layout().zones && self.table.is_random(zone);
         let active = self.table.open();
         let written = self.table.write(first, blocks)?;
-        let ns = self.times.write_ns + self.opening(&written, active);
-        let at = self.serve(at, ns);
+        let ns = self.times.write_ns * self.times.units(extent.len) + self.opening(&written, active);
+        let at = self.serve_data(at, ns);
         self.put(written, blocks, is_random, data, at)
     }
 
@@ -341,7 +368,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = self.body.write(zone, (written.from, blocks), is_random, data, issue);
         if is_random && let Ok(passed) = done {
             let end = self.body.pages_for(written.written);
-            done = self.body.commit(zone, end, issue).map(|token| self.body.device.join(token, passed));
+            done =
+                self.body.commit(zone, end, false, issue).map(|token| self.body.device.join(token, passed));
         }
         done.map_err(|fault| self.failed(zone, fault, at))
     }
@@ -405,9 +433,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 let at = self.serve(at, ns);
                 let end = self.body.pages_for(written.written);
                 let zone = written.zone;
+                let issue = self.issue(at);
                 let done = self
                     .body
-                    .commit(zone, end, self.issue(at))
+                    .commit(zone, end, false, issue)
                     .map_err(|fault| self.failed(zone, fault, at))?;
                 Ok(self.body.device.pass(Way::In, 0, at, done).into())
             }
@@ -452,8 +481,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let open = self.table.open();
         let written = self.table.append(start, blocks)?;
         self.counts.appends += 1;
-        let ns = self.times.append_ns + self.opening(&written, open);
-        let at = self.serve(at, ns);
+        let ns = self.times.append_ns * self.times.units(len) + self.opening(&written, open);
+        let at = self.serve_data(at, ns);
         let data = if let Payload::Write(data) = payload { Some(data) } else { None };
         let mut done = self.put(written, blocks, false, data, at)?;
         if is_durable {
@@ -467,7 +496,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
         let managed = self.table.manage(action, start, &mut changes);
-        let at = self.serve(at, self.times.manage_ns);
+        let opened = changes.iter().filter(|change| change.from == ZoneState::Empty).count() as u64;
+        let at = self.serve(at, self.times.manage_ns + opened * self.times.open_ns);
         let done = self.changed(&changes, at);
         self.changes = changes;
         // What was changed before a refusal is changed.
@@ -541,7 +571,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            self.body.pad(zone, end, self.issue(at)).map_err(refused)?;
+            after = self.body.pad(zone, end, self.issue(at).after(after)).map_err(refused)?;
         }
         let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);
@@ -571,7 +601,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = Token::NONE;
         while self.body.held(zone).is_some_and(|held| !held.is_empty()) {
             let end = self.body.programmed(zone) + 1;
-            let one = self.body.commit(zone, end, self.issue(at))?;
+            let one = self.body.commit(zone, end, true, self.issue(at))?;
             done = self.body.device.join(done, one);
         }
         if self.body.rules.pads && self.body.programmed(zone) > 0 {

@@ -7,7 +7,7 @@ use nandscape_core::zone::{Zone, ZoneCounts};
 use nandscape_core::{
     Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
     FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
-    Op, Ppn, SimTime, Submitted, Subsystem, Token, ZoneReports,
+    Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem, Token, ZoneReports,
 };
 
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
@@ -98,6 +98,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> FlashLayer for ZonedNamespace<D, O> {
 
     fn read_only(&self) -> Option<&'static str> {
         self.read_only
+    }
+
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        self.body.stores_data.then_some(&self.recovery)
     }
 }
 

@@ -107,6 +107,19 @@ impl Striping {
         (row * self.dies.divisor() + spot.die) * self.stripe.divisor() + within
     }
 
+    /// Pages of the block of a place that come before a page of the zone.
+    pub const fn pages_below(&self, spot: Spot, end: u32) -> u32 {
+        let row = self.row_pages();
+        let (rows, rest) = (end / row, end % row);
+        let stripe = self.stripe.divisor();
+        let own = rest.saturating_sub(spot.die * stripe);
+        let pages = rows * stripe + if own < stripe { own } else { stripe };
+        let before = spot.slot * self.pages_per_block.divisor();
+        let inside = pages.saturating_sub(before);
+        let most = self.pages_per_block.divisor();
+        if inside < most { inside } else { most }
+    }
+
     /// The unit of a die of a zone.
     #[inline]
     pub const fn unit(&self, zone: u32, die: u32) -> u32 {
@@ -144,6 +157,17 @@ mod tests {
                 *place += 1;
             }
             assert!(next.iter().all(|pages| *pages == blocks_per_die * 6));
+            for end in 0..=stripes.pages(&geometry) as u32 {
+                let mut count = vec![0; stripes.blocks() as usize];
+                for index in 0..end {
+                    let spot = striping.spot(index);
+                    count[(spot.die * blocks_per_die + spot.slot) as usize] += 1;
+                }
+                for (place, count) in (0..).zip(count) {
+                    let spot = Spot { die: place / blocks_per_die, slot: place % blocks_per_die, page: 0 };
+                    assert_eq!(striping.pages_below(spot, end), count, "{spot:?} below {end}");
+                }
+            }
         }
     }
 

@@ -37,15 +37,16 @@ impl Request {
     const TRIM: u64 = 2;
     const SHIFT: u32 = 62;
 
-    /// A request for `key`, whose volume is below [`MAX_VOLUMES`]. A flush asks for nothing and must not be
-    /// given; what is written as zeroes is dropped like what is trimmed.
+    /// A request for `key`, whose volume is below [`MAX_VOLUMES`]. A flush asks for nothing and an
+    /// operation of zones for no block: neither must be given. What is written as zeroes is dropped like
+    /// what is trimmed.
     #[inline]
     pub const fn new(key: BlockKey, op: TraceOp) -> Self {
         debug_assert!(key.0 >> Self::SHIFT == 0);
         let op = match op {
             TraceOp::Read => Self::READ,
             TraceOp::Write => Self::WRITE,
-            TraceOp::Trim | TraceOp::WriteZeroes | TraceOp::Flush => Self::TRIM,
+            _ => Self::TRIM,
         };
         Self(op << Self::SHIFT | key.0)
     }

@@ -42,8 +42,15 @@ impl Splitter {
     ///
     /// # Errors
     ///
-    /// In words, if a volume or block number is too large to be told apart.
+    /// In words, if a volume or block number is too large to be told apart, or if it is an operation of
+    /// zones: the data of an append has no address yet.
     pub fn units(&self, record: &IoRecord) -> Result<Units, String> {
+        if record.op.is_zone_op() {
+            let op = record.op.letter();
+            return Err(format!(
+                "operation {op} of a zoned device: expected reads, writes, discards and flushes"
+            ));
+        }
         let volume = volume(record)?;
         let end = record.offset.saturating_add(record.len);
         let (next, end) = match self.0 {

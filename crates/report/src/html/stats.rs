@@ -57,7 +57,7 @@ fn share(part: u64, whole: u64) -> String {
 
 fn facts(stats: &TraceStats) -> String {
     let s = &stats.sequentiality;
-    let data = stats.mix.reads.requests + stats.mix.writes.requests;
+    let data = stats.sizes.count;
     let times = if stats.info.has_real_times { "" } else { " (not real times)" };
     let mut facts = vec![
         ("Format", stats.info.format.clone()),
@@ -93,12 +93,14 @@ fn facts(stats: &TraceStats) -> String {
 
 fn mix(stats: &TraceStats) -> String {
     let mix = &stats.mix;
-    let rows: [(&str, Amount, usize); 5] = [
+    let rows: [(&str, Amount, usize); 7] = [
         ("writes", mix.writes, 0),
         ("reads", mix.reads, 1),
         ("discards", mix.trims, 2),
         ("write zeroes", mix.write_zeroes, 3),
         ("flushes", mix.flushes, 4),
+        ("zone appends", mix.appends, 0),
+        ("zone operations", mix.zone_ops, 4),
     ];
     let max = rows.iter().map(|r| r.1.requests).max().unwrap_or(0) as f64;
     let bars: Vec<Bar> = rows

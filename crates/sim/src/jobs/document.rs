@@ -101,7 +101,7 @@ fn latencies(processes: &[Process]) -> LatencyResult {
     }
     let mut all = sums[0].clone();
     all.merge(&sums[1]);
-    LatencyResult { read: sums[0].summary(), write: sums[1].summary(), all: all.summary() }
+    LatencyResult { read: sums[0].summary(), write: sums[1].summary(), all: all.summary(), zone: None }
 }
 
 fn job_results(

@@ -10,7 +10,7 @@ use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
 use std::sync::atomic::AtomicBool;
 
-const PAGE: u32 = 4096;
+pub const PAGE: u32 = 4096;
 const TIMING: Timing = Timing {
     read_ns: 100,
     program_ns: 1000,
@@ -20,7 +20,7 @@ const TIMING: Timing = Timing {
 };
 
 /// 2 channels x 2 dies x 8 blocks x 4 pages.
-fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
+pub fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
     let geometry = Geometry {
         channels: 2,
         dies_per_channel: 2,
@@ -40,7 +40,7 @@ fn namespace<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
     Box::new(NvmSubsystem::plain((entry.build)(Box::new(device), &Params::defaults(entry.info)).unwrap()))
 }
 
-struct List(std::vec::IntoIter<IoRecord>);
+pub struct List(pub std::vec::IntoIter<IoRecord>);
 
 impl Iterator for List {
     type Item = Result<IoRecord, TraceError>;
@@ -55,7 +55,7 @@ impl TraceReader for List {
     }
 }
 
-fn write(at_ns: u64, page: u64, pages: u64) -> IoRecord {
+pub fn write(at_ns: u64, page: u64, pages: u64) -> IoRecord {
     IoRecord {
         at: SimTime(at_ns),
         offset: page * u64::from(PAGE),

@@ -3,6 +3,7 @@
 use super::StackConfig;
 use crate::host::HOST;
 use crate::keys::{ConfigError, Result, shape};
+use crate::kinds::{KINDS, layers};
 use crate::presets::PRESETS;
 use nandscape_core::registry;
 
@@ -145,6 +146,23 @@ impl Typed {
             self.forget_set("ftl");
         }
         self.set("ftl.kind", kind)
+    }
+
+    /// Chooses the stack. The keys of `[ftl]` stay only if they belong to its layer.
+    pub fn set_stack(&mut self, kind: &str) -> Result<()> {
+        let layer = KINDS.iter().find(|entry| entry.info.name == kind).and_then(|entry| entry.layer);
+        if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl") {
+            let old = ftl.get("kind").and_then(toml::Value::as_str).unwrap_or("page-map");
+            let is_kept = match layer {
+                Some(layer) => layer.name == old,
+                None => layers().all(|layer| layer.name != old),
+            };
+            if !is_kept {
+                ftl.clear();
+                self.forget_set("ftl");
+            }
+        }
+        self.set("stack.kind", kind)
     }
 
     /// Checks everything.

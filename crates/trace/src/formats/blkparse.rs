@@ -8,6 +8,13 @@
 //! RWBS holds R, W or D, and flags around it; an F before it asks for a flush first, one after it for a write
 //! through (FUA). A flush alone (`F`, `FN`, `FWS` with no sectors) is a flush; a leading F on a write is not
 //! turned into one, since the kernel issues that flush as a request of its own.
+//!
+//! Zoned devices: `ZA` append, `ZR` reset, `ZRA` reset of every zone, `ZF` finish, `ZO` open, `ZC` close,
+//! each before the flags (Linux 6.17, `blk_fill_rwbs` in `kernel/trace/blktrace.c`; blkparse for version 2 of
+//! the trace protocol, `fill_rwbs` in `blkparse_fmt.c`, patches of September 2025). An older blkparse shows
+//! all of them as `W` or `N`, which cannot be told apart. The default output has no start for a request of 0
+//! bytes, which all but appends are, so they need an output format with one ([`FORMAT`]). The action `ZM`
+//! repeats such a request at the top of the block layer.
 
 use super::{Confidence, Format, Head};
 use crate::error::shown;
@@ -15,6 +22,9 @@ use crate::fields::{decimal, sectors, whole, words};
 use crate::gate::{Clock, Parsed, device_number};
 use crate::text::LineFormat;
 use nandscape_core::{Info, IoRecord, SimTime, TraceOp, keys};
+
+/// Output format of blkparse that has the start of requests without data.
+const FORMAT: &str = r#"-f "%D %2c %8s %5T.%9t %5p %2a %3d %S + %n [%C]\n""#;
 
 keys! { PARAMS:
     ACTION: String = choice(&["D", "Q"]) or "D", "D: what the drive sees, Q: what the file system sends";
@@ -56,6 +66,20 @@ fn device_of(field: &[u8]) -> Option<u32> {
     Some(device_number(number(&field[..comma])?, number(&field[comma + 1..])?))
 }
 
+/// The operation of zones that RWBS names, and whether it is for all of them.
+fn zone_op(rwbs: &[u8]) -> Option<(TraceOp, bool)> {
+    let letters = rwbs.strip_prefix(b"F").unwrap_or(rwbs).strip_prefix(b"Z")?;
+    Some(match letters {
+        [b'R', b'A', ..] => (TraceOp::Reset, true),
+        [b'R', ..] => (TraceOp::Reset, false),
+        [b'A', ..] => (TraceOp::Append, false),
+        [b'F', ..] => (TraceOp::Finish, false),
+        [b'O', ..] => (TraceOp::Open, false),
+        [b'C', ..] => (TraceOp::Close, false),
+        _ => return None,
+    })
+}
+
 struct Blkparse {
     action: u8,
     /// Lines with action D and Q, to say which one would have worked.
@@ -84,6 +108,20 @@ impl LineFormat for Blkparse {
         }
         let at = SimTime(decimal(time, 1_000_000_000, "time")?);
         let is_flush = rwbs.first() == Some(&b'F');
+        if let Some((op, is_for_all)) = zone_op(rwbs) {
+            let (offset, len) = match (plus, op) {
+                _ if is_for_all => (0, IoRecord::EVERY_ZONE),
+                (b"+", TraceOp::Append) => (sectors(start, "start")?, sectors(count_512, "count")?),
+                (b"+", _) => (sectors(start, "start")?, 0),
+                _ => {
+                    let rwbs = shown(rwbs);
+                    return Err(format!(
+                        "{rwbs} without its zone: expected start + count, from blkparse {FORMAT}"
+                    ));
+                }
+            };
+            return Ok(Parsed::Io(IoRecord { at, offset, len, volume, hint: 0, op }));
+        }
         let data = rwbs.iter().find(|b| matches!(b, b'R' | b'W' | b'D'));
         let (offset, len) = match plus {
             b"+" => (sectors(start, "start")?, sectors(count_512, "count")?),
@@ -96,7 +134,12 @@ impl LineFormat for Blkparse {
             Some(b'W') => TraceOp::Write,
             Some(_) => TraceOp::Trim,
             None if rwbs.first() == Some(&b'N') => return Ok(Parsed::Skip),
-            None => return Err(format!("RWBS is {}: expected one with R, W, D, N or F", shown(rwbs))),
+            None => {
+                return Err(format!(
+                    "RWBS is {}: expected one with R, W, D, N, F or Z and a letter",
+                    shown(rwbs)
+                ));
+            }
         };
         Ok(Parsed::Io(IoRecord { at, offset, len, volume, hint: 0, op }))
     }

@@ -1,9 +1,12 @@
 //! The native CSV: `ts_us,op,offset,len`.
 //!
-//! One header line, then one request a line: microseconds (decimals allowed), one of `R W D Z F`, byte
-//! offset, bytes. The header may name three more columns, `volume`, `hint` and `kind` (what the file system
-//! keeps there: `file-data`, `superblock`, `group-descriptors`, `block-bitmap`, `inode-bitmap`,
-//! `inode-table`, `directory` or `journal`), in any order after the four. Time going back is an error.
+//! One header line, then one request a line: microseconds (decimals allowed), operation, byte offset, bytes.
+//! `R` reads, `W` writes, `D` discards, `Z` writes zeroes and `F` flushes. Zoned devices have five more: `A`
+//! appends to the zone whose first byte the offset is, `X` resets a zone, `N` finishes, `O` opens and `C`
+//! closes one; of these four the length is 0, or above 0 for every zone of the device. The header may name
+//! three more columns, `volume`, `hint` and `kind` (what the file system keeps there: `file-data`,
+//! `superblock`, `group-descriptors`, `block-bitmap`, `inode-bitmap`, `inode-table`, `directory` or
+//! `journal`), in any order after the four. Time going back is an error.
 
 use super::{Confidence, Format};
 use crate::error::shown;
@@ -19,7 +22,7 @@ const HEADER: &[u8] = b"ts_us,op,offset,len";
 pub const ENTRY: Format = Format {
     info: Info {
         name: "csv",
-        summary: "native CSV with the header ts_us,op,offset,len (bytes; op R W D Z F)",
+        summary: "native CSV with the header ts_us,op,offset,len (bytes; op R W D Z F, of zones A X N O C)",
         source: "nandscape",
         params: &[],
     },
@@ -90,7 +93,17 @@ pub(crate) fn op(field: &[u8]) -> Result<TraceOp, String> {
         b"D" => TraceOp::Trim,
         b"Z" => TraceOp::WriteZeroes,
         b"F" => TraceOp::Flush,
-        _ => return Err(format!("op is {}: expected R, W, D, Z or F", shown(field))),
+        b"A" => TraceOp::Append,
+        b"X" => TraceOp::Reset,
+        b"N" => TraceOp::Finish,
+        b"O" => TraceOp::Open,
+        b"C" => TraceOp::Close,
+        _ => {
+            return Err(format!(
+                "op is {}: expected R, W, D, Z or F, or A, X, N, O or C of a zone",
+                shown(field)
+            ));
+        }
     })
 }
 

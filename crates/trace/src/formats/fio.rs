@@ -5,6 +5,10 @@
 //! Version 1 is `rw, offset, length` without a header. Bytes. Each file is a volume. `sync` and `datasync`
 //! are flushes, `trim` a discard; add, open and close are skipped. The file name may hold blanks: lines are
 //! taken apart from both ends.
+//!
+//! No version has lines for zones: fio logs `io_ddir_name` of each request (iolog.c, `log_io_u`), and the
+//! zone resets of `zonemode=zbd` are no requests (zbd.c). Its `trim` jobs reset zones in that mode
+//! (`zbd_do_io_u_trim`), but their log says `trim` and does not name the mode.
 
 use super::{Confidence, Format, Head};
 use crate::error::shown;
@@ -201,7 +205,7 @@ fn line(out: &mut dyn Write, record: &IoRecord, is_started: bool) -> std::io::Re
         TraceOp::Write => "write",
         TraceOp::Trim => "trim",
         TraceOp::Flush => return writeln!(out, "{us} {FILE} sync 0 0"),
-        TraceOp::WriteZeroes => {
+        _ => {
             return Err(unsupported(record, "fio", "reads, writes, discards and flushes"));
         }
     };

@@ -76,13 +76,10 @@ impl RecordFormat for Nst {
     #[inline]
     fn parse(&mut self, record: &[u8]) -> Result<Parsed, String> {
         let op = match record[30] {
-            0 => TraceOp::Read,
-            1 => TraceOp::Write,
-            2 => TraceOp::Trim,
-            3 => TraceOp::WriteZeroes,
-            4 => TraceOp::Flush,
             END => return self.close(record),
-            other => return Err(format!("operation {other}: expected 0 to 4")),
+            number => *TraceOp::ALL
+                .get(usize::from(number))
+                .ok_or_else(|| format!("operation {number}: expected 0 to {}", TraceOp::ALL.len() - 1))?,
         };
         self.count += 1;
         Ok(Parsed::Io(IoRecord {

@@ -64,9 +64,16 @@ pub(crate) struct Area {
 }
 
 pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError> {
+    let bs = params.get(BS);
+    let (base, span) = extent(params, context)?;
+    let align = params.get(ALIGN).unwrap_or(bs);
+    Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
+}
+
+/// First byte and bytes of the area, which has room for a request.
+pub(crate) fn extent(params: &Params, context: Context) -> Result<(u64, u64), ParamError> {
     let capacity = context.target.capacity_bytes;
     let (bs, base) = (params.get(BS), params.get(OFFSET));
-    let align = params.get(ALIGN).unwrap_or(bs);
     let text = params.get(SPAN);
     let span = if text.ends_with('%') || text.parse::<f64>().is_ok_and(|v| v <= 1.0) {
         if capacity == 0 {
@@ -91,7 +98,23 @@ pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError
     if end.is_none_or(|end| end > crate::gate::OFFSET_MAX) {
         return Err(params.error(SPAN, "an area that ends below 2^49 B"));
     }
-    Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
+    Ok((base, span))
+}
+
+/// How many requests: as many as fill `span` once if neither `count` nor `size` is given.
+pub(crate) fn requests(params: &Params, span: u64) -> Result<u64, ParamError> {
+    let (bs, count, size) = (params.get(BS), params.get(COUNT), params.get(SIZE));
+    let given = if size.is_some() { SIZE } else { COUNT };
+    let count = match (count, size) {
+        (Some(_), Some(_)) => return Err(params.error(SIZE, "either count or size, not both")),
+        (Some(count), None) => count,
+        (None, Some(size)) => size / bs,
+        (None, None) => span / bs,
+    };
+    if count == 0 {
+        return Err(params.error(given, "1 request or more"));
+    }
+    Ok(count)
 }
 
 pub(crate) struct Synthetic<P> {
@@ -117,17 +140,7 @@ pub(crate) fn synthetic<P: Pattern>(
 ) -> Result<Synthetic<P>, ParamError> {
     let area = area(params, context)?;
     let bs = params.get(BS);
-    let (count, size) = (params.get(COUNT), params.get(SIZE));
-    let given = if size.is_some() { SIZE } else { COUNT };
-    let count = match (count, size) {
-        (Some(_), Some(_)) => return Err(params.error(SIZE, "either count or size, not both")),
-        (Some(count), None) => count,
-        (None, Some(size)) => size / bs,
-        (None, None) => area.span / bs,
-    };
-    if count == 0 {
-        return Err(params.error(given, "1 request or more"));
-    }
+    let count = requests(params, area.span)?;
     let (read, trim) = (params.get(READ), params.get(TRIM));
     if read + trim > 1.0 {
         return Err(params.error(TRIM, "shares of reads and discards that are at most 1 together"));

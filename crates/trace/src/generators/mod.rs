@@ -7,6 +7,7 @@ mod listed;
 mod macdrp;
 mod mqsim_t;
 mod sequential;
+mod uflip;
 mod uniform;
 mod zipf;
 mod zipf_cdf;
@@ -37,6 +38,7 @@ pub static GENERATORS: &[Generator] = &[
     lammps::ENTRY,
     macdrp::ENTRY,
     mqsim_t::ENTRY,
+    uflip::ENTRY,
 ];
 
 /// A generator by name, or an error with the names there are.

@@ -4,18 +4,32 @@
 //! (2.3a, 2.6a: [`TraceStats::sizes`]), starts and ends inside a page and a block (2.3, 2.4, 2.6, 2.7:
 //! [`TraceStats::alignment`]).
 //!
-//! Memory is bounded by the touched pages (4 bytes for each, in pieces of 512 pages) plus a constant:
+//! How the load follows the unwritten contract of SSDs ([`TraceStats::contract`]) and what kind of load it is
+//! ([`TraceStats::patterns`]).
+//!
+//! Memory is bounded by the touched pages (12 bytes for each, in pieces of 512 pages) plus a constant:
 //! distributions are log-linear histograms, series and points are thinned out by doubling their step.
 
+mod contract;
 mod histogram;
+mod patterns;
+mod pointers;
 mod windows;
 
+pub use contract::{
+    AlignedSequentiality, Contract, Coverage, DeathTimes, LARGE_BYTES, Lifetimes, Locality, RequestScale,
+    SMALL_BYTES,
+};
 pub use histogram::{Distribution, Histogram};
+pub use patterns::{Pattern, Patterns};
 pub use windows::Window;
 
 use crate::error::Result;
 use crate::pages::{GRANULE, PageSet};
+use contract::ContractGather;
 use nandscape_core::{IoRecord, TraceOp, TraceReader, WorkloadInfo};
+use patterns::PatternGather;
+use pointers::Pointers;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use windows::Windows;
@@ -47,6 +61,12 @@ pub struct Amount {
     pub bytes: u64,
 }
 
+impl Amount {
+    fn is_none(&self) -> bool {
+        self.requests == 0
+    }
+}
+
 /// Requests by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -57,6 +77,13 @@ pub struct Mix {
     pub write_zeroes: Amount,
     /// Flushes (no bytes).
     pub flushes: Amount,
+    /// Zone appends. Everything else that counts writes counts an append as the write that it leads to on a
+    /// device that is empty when the workload begins.
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    pub appends: Amount,
+    /// Operations on the state of zones (no bytes).
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    pub zone_ops: Amount,
 }
 
 /// Where starts and ends of reads and writes lie inside units of one size.
@@ -89,7 +116,7 @@ pub struct Point {
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// `R W D Z F`.
+    /// Letter of the native CSV.
     pub op: char,
 }
 
@@ -158,14 +185,20 @@ pub struct TraceStats {
     pub windows: Vec<Window>,
     /// Every n-th request, at most as many as asked for.
     pub points: Vec<Point>,
+    /// How it follows the unwritten contract of SSDs.
+    pub contract: Contract,
+    /// What kind of load it is.
+    pub patterns: Patterns,
 }
 
 impl TraceStats {
     /// Reads a workload to its end.
     pub fn of(mut reader: impl TraceReader, options: StatsOptions) -> Result<Self> {
         let mut gather = Gather::new(options);
-        for record in reader.by_ref() {
-            gather.add(&record?);
+        while let Some(record) = reader.next() {
+            let record = record?;
+            let volume = reader.origin().volume.max(record.volume);
+            gather.add(&record, volume);
         }
         Ok(gather.finish(reader.info()))
     }
@@ -218,6 +251,9 @@ struct Gather {
     windows: Windows,
     points: Vec<Point>,
     point_step: u64,
+    pointers: Pointers,
+    contract: ContractGather,
+    patterns: PatternGather,
 }
 
 impl Gather {
@@ -226,30 +262,41 @@ impl Gather {
             options: StatsOptions { points: options.points.max(2), ..options },
             alignment: [options.page_bytes, options.block_bytes].map(|unit| Alignment::new(unit.max(1))),
             point_step: 1,
+            contract: ContractGather::new(options),
             ..Self::default()
         }
     }
 
-    fn add(&mut self, record: &IoRecord) {
+    fn add(&mut self, record: &IoRecord, volume: u32) {
         let at = record.at.as_ns();
         if let Some((_, last)) = self.times {
             self.gaps.add(at.saturating_sub(last));
         }
         self.times = Some((self.times.map_or(at, |(first, _)| first), at));
         self.add_point(record);
-        self.windows.add(self.requests, record);
-        self.requests += 1;
         let amount = match record.op {
             TraceOp::Read => &mut self.mix.reads,
             TraceOp::Write => &mut self.mix.writes,
             TraceOp::Trim => &mut self.mix.trims,
             TraceOp::WriteZeroes => &mut self.mix.write_zeroes,
             TraceOp::Flush => &mut self.mix.flushes,
+            TraceOp::Append => &mut self.mix.appends,
+            TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => &mut self.mix.zone_ops,
         };
         amount.requests += 1;
-        amount.bytes += record.len;
+        amount.bytes += if record.op.zone_action().is_some() { 0 } else { record.len };
+        if record.op == TraceOp::Reset {
+            for (offset, len) in self.pointers.reset(record) {
+                self.contract.discard(record.volume, offset, len);
+            }
+        }
+        let record = &self.pointers.place(record);
+        self.windows.add(self.requests, record);
+        self.requests += 1;
+        let over = self.contract.add(record);
         if matches!(record.op, TraceOp::Read | TraceOp::Write) && record.len > 0 {
             self.add_data(record);
+            self.patterns.add(record, volume, over);
         }
     }
 
@@ -322,6 +369,8 @@ impl Gather {
         let (first_ns, last_ns) = self.times.unwrap_or_default();
         let (min_offset, max_end) = self.range.unwrap_or_default();
         TraceStats {
+            contract: self.contract.finish(info.has_real_times),
+            patterns: self.patterns.finish(),
             info,
             requests: self.requests,
             mix: self.mix,

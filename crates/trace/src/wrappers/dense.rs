@@ -7,9 +7,11 @@
 //! Discards and zeroing do not count as touching: ext4 with online discard trims hundreds of MiB that are
 //! never written. In the dense space the touched pages inside a discarded range are neighbours, so a discard
 //! stays one request over exactly these. One that covers no touched page stays as a request of length 0, so
-//! that the command is still counted.
+//! that the command is still counted. Operations of zones are refused: a zone does not begin at another
+//! place.
 
 use super::Changed;
+use crate::error::io;
 use crate::options::BoxReader;
 use crate::pages::{DenseMap, GRANULE};
 use nandscape_core::{IoRecord, TraceOp, TraceReader};
@@ -20,9 +22,20 @@ struct Dense {
     hint: usize,
 }
 
-pub(crate) fn dense(inner: BoxReader, map: Arc<DenseMap>) -> impl TraceReader + use<> {
+pub(crate) fn dense(inner: BoxReader, source: &str, map: Arc<DenseMap>) -> impl TraceReader + use<> {
+    let source = source.to_owned();
     let mut dense = Dense { map, hint: 0 };
     Changed::new(inner, move |record| {
+        if record.op.is_zone_op() {
+            let op = record.op.letter();
+            return Err(io(
+                &source,
+                format!(
+                    "operation {op} of a zone at {}: expected none with --remap dense, which moves addresses",
+                    record.offset
+                ),
+            ));
+        }
         dense.remap(record);
         Ok(())
     })
@@ -43,13 +56,13 @@ impl Dense {
 
     fn remap(&mut self, record: &mut IoRecord) {
         match record.op {
-            TraceOp::Flush => {}
             TraceOp::Read | TraceOp::Write => record.offset = self.locate(record.volume, record.offset),
             TraceOp::Trim | TraceOp::WriteZeroes => {
                 let start = self.locate(record.volume, record.offset);
                 let end = self.locate(record.volume, record.offset + record.len);
                 (record.offset, record.len) = (start, end - start);
             }
+            _ => {}
         }
         record.volume = 0;
     }
@@ -66,7 +79,7 @@ mod tests {
         for record in records.iter().filter(|r| touches(r.op)) {
             set.insert(record.volume, record.offset, record.len);
         }
-        all(super::dense(list(records), Arc::new(DenseMap::new(set))))
+        all(super::dense(list(records), "t", Arc::new(DenseMap::new(set))))
     }
 
     const G: u64 = GRANULE;
@@ -81,6 +94,21 @@ mod tests {
         ];
         let got: Vec<_> = dense(&records).iter().map(|r| (r.volume, r.offset, r.len)).collect();
         assert_eq!(got, [(0, G + 512, 2 * G), (0, 0, G), (0, 3 * G, 100), (0, 4 * G, 8)]);
+    }
+
+    #[test]
+    fn operations_of_zones_are_refused() {
+        let records = [io(0, TraceOp::Write, 0, 0, G), io(1, TraceOp::Reset, 0, 9 * G, 0)];
+        let mut set = PageSet::new();
+        set.insert(0, 0, G);
+        let mut reader = super::dense(list(&records), "t", Arc::new(DenseMap::new(set)));
+        assert!(reader.next().unwrap().is_ok());
+        let error = reader.next().unwrap().unwrap_err().to_string();
+        assert!(
+            error.contains("t: operation X of a zone at 36864: expected none with --remap dense"),
+            "{error}"
+        );
+        assert!(reader.next().is_none());
     }
 
     #[test]

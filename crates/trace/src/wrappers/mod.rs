@@ -14,12 +14,14 @@ use nandscape_core::{IoRecord, Origin, TraceReader, WorkloadInfo};
 pub(crate) struct Changed<C> {
     inner: BoxReader,
     change: C,
+    /// Of the last request, before the change: later readers see one address space.
+    volume: u32,
     is_finished: bool,
 }
 
 impl<C: FnMut(&mut IoRecord) -> Result<()>> Changed<C> {
     pub(crate) fn new(inner: BoxReader, change: C) -> Self {
-        Self { inner, change, is_finished: false }
+        Self { inner, change, volume: 0, is_finished: false }
     }
 }
 
@@ -32,11 +34,12 @@ impl<C: FnMut(&mut IoRecord) -> Result<()>> Iterator for Changed<C> {
             return None;
         }
         let mut next = self.inner.next();
-        if let Some(Ok(record)) = &mut next
-            && let Err(error) = (self.change)(record)
-        {
-            self.is_finished = true;
-            return Some(Err(error));
+        if let Some(Ok(record)) = &mut next {
+            self.volume = record.volume;
+            if let Err(error) = (self.change)(record) {
+                self.is_finished = true;
+                return Some(Err(error));
+            }
         }
         next
     }
@@ -48,7 +51,8 @@ impl<C: FnMut(&mut IoRecord) -> Result<()>> TraceReader for Changed<C> {
     }
 
     fn origin(&self) -> Origin<'_> {
-        self.inner.origin()
+        let origin = self.inner.origin();
+        Origin { volume: origin.volume.max(self.volume), ..origin }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The first volume that is met starts at 0. Only when a second one turns up does the workload get scanned
 //! for the largest end of each, so that a file with one volume costs one pass. The others follow in the order
-//! of their numbers, each start rounded up to 1 MiB.
+//! of their numbers, each start rounded up to 1 MiB. What a request says of its volume goes on as its origin.
+//! An operation on every zone of a volume has no form beside other volumes, and is refused.
 
 use super::Changed;
 use crate::error::Result;
@@ -22,14 +23,26 @@ struct SideBySide {
     scan: Scanner,
     first: Option<u32>,
     last: (u32, u64),
+    /// A request was for every zone of the first volume.
+    resets_all: bool,
     bases: Option<BTreeMap<u32, u64>>,
 }
 
 pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> impl TraceReader + use<> {
     let source = source.to_owned();
-    let mut volumes = SideBySide { source, scan, first: None, last: (0, 0), bases: None };
+    let mut volumes = SideBySide { source, scan, first: None, last: (0, 0), resets_all: false, bases: None };
     Changed::new(inner, move |record| {
         let base = volumes.base(record.volume)?;
+        volumes.resets_all |= record.is_for_every_zone();
+        if volumes.resets_all && volumes.bases.is_some() {
+            return Err(io(
+                &volumes.source,
+                format!(
+                    "an operation on every zone of volume {}: expected none beside other volumes; choose one with --volume",
+                    record.volume
+                ),
+            ));
+        }
         if record.op != TraceOp::Flush {
             record.offset += base;
         }
@@ -82,6 +95,7 @@ fn lay_out(first: u32, ends: &Ends, source: &str) -> Result<BTreeMap<u32, u64>> 
 mod tests {
     use super::*;
     use crate::wrappers::testing::{all, io, list};
+    use nandscape_core::IoRecord;
 
     #[test]
     fn one_volume_is_never_scanned() {
@@ -101,6 +115,32 @@ mod tests {
         let got: Vec<_> =
             all(side_by_side(list(&records), "t", Box::new(scan))).iter().map(|r| r.offset).collect();
         assert_eq!(got, [0, (3 << 20) + 512, (5 << 20) + 1]);
+    }
+
+    #[test]
+    fn the_origin_says_which_volume_it_was() {
+        let records = [io(0, TraceOp::Read, 7, 0, 512), io(0, TraceOp::Read, 2, 0, 512)];
+        let scan = || Ok(Ends::from([(7, 512), (2, 512)]));
+        let mut side = side_by_side(list(&records), "t", Box::new(scan));
+        for volume in [7, 2] {
+            assert_eq!((side.next().unwrap().unwrap().volume, side.origin().volume), (0, volume));
+        }
+    }
+
+    #[test]
+    fn every_zone_of_one_of_several_volumes_is_refused() {
+        let all = io(0, TraceOp::Reset, 7, 0, IoRecord::EVERY_ZONE);
+        let other = io(0, TraceOp::Read, 2, 0, 512);
+        let scan = || Ok(Ends::from([(7, 512), (2, 512)]));
+        for records in [[all, other, other], [io(0, TraceOp::Read, 7, 0, 512), other, all]] {
+            let mut side = side_by_side(list(&records), "t", Box::new(scan));
+            let error = side.find_map(Result::err).unwrap().to_string();
+            assert!(error.contains("choose one with --volume"), "{error}");
+        }
+        assert_eq!(
+            crate::wrappers::testing::all(side_by_side(list(&[all; 2]), "t", Box::new(scan))).len(),
+            2
+        );
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn cut_off_input_gives_a_prefix_and_at_most_one_error() {
 }
 
 fn mutate(rng: &mut Xoshiro256PlusPlus, bytes: &[u8]) -> Vec<u8> {
-    const SPICE: &[u8] = b"0123456789,.;- \t\n\rRWDF\0\xff:e+";
+    const SPICE: &[u8] = b"0123456789,.;- \t\n\rRWDFZAXNOC\0\xff:e+";
     let mut out = bytes.to_vec();
     for _ in 0..=below(rng, 4) {
         let at = below(rng, out.len() as u64 + 1) as usize;
@@ -178,6 +178,18 @@ fn oversized_input_is_refused() {
         ("csv", "ts_us,op,offset,len\n0,W,0\n", "ends before its len"),
         ("csv", "ts_us,op,offset,len\n0,W,0,1,2\n", "more columns"),
         ("csv", "0,W,0,1\n", "header"),
+        ("csv", "ts_us,op,offset,len\n0,X,0,0\n1,A,0,0\n", "line 3: a read, write or append of 0 bytes"),
+        (
+            "csv",
+            "ts_us,op,offset,len\n0,Q,0,1\n",
+            "line 2: op is 'Q': expected R, W, D, Z or F, or A, X, N, O or C",
+        ),
+        (
+            "blkparse",
+            "8,0 0 1 0.000000001 1 D ZR [x]\n",
+            "line 1: 'ZR' without its zone: expected start + count, from blkparse -f",
+        ),
+        ("blkparse", "8,0 0 1 0.000000001 1 D ZX 8 + 8 [x]\n", "line 1: RWBS is 'ZX': expected"),
         ("mqsim", "0 0 140737488355328 8 1\n", "memory address"),
         ("mqsim", "0 0 36028797018963968 8 1\n", "64 bits"),
         ("disksim", "9999999999999.0 0 8 8 1\n", "100 years"),

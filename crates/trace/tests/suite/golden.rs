@@ -15,6 +15,7 @@ const SAMPLES: &[(&str, &str, Option<&str>)] = &[
     ("mqsim.trace", "mqsim", None),
     ("disksim.trace", "disksim", None),
     ("blkparse.txt", "blkparse", None),
+    ("blkparse-zones.txt", "blkparse", None),
     ("fio-v3.log", "fio", None),
     ("fio-v2.log", "fio", None),
     ("fio-v1.iolog", "fio", None),

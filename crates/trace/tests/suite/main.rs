@@ -1,8 +1,10 @@
 //! The integration tests of this crate, in one program.
 
 mod conformance;
+mod contract;
 mod golden;
 mod public;
 mod round_trip;
 mod stats;
+mod uflip;
 mod workload;

@@ -43,7 +43,7 @@ struct Form {
 }
 
 const RW: &[TraceOp] = &[TraceOp::Read, TraceOp::Write];
-const ALL: &[TraceOp] = &[TraceOp::Read, TraceOp::Write, TraceOp::Trim, TraceOp::WriteZeroes, TraceOp::Flush];
+const ALL: &[TraceOp] = &TraceOp::ALL;
 
 const fn form(
     call: &'static str,
@@ -77,7 +77,11 @@ fn fitted(form: &Form, raw: &[(u32, u64, u64, u8, u16)]) -> Vec<IoRecord> {
             let cut = |value: u64, in_sectors: bool| if in_sectors { value / 512 * 512 } else { value };
             let op = form.ops[usize::from(op) % form.ops.len()];
             let (offset, len) = (cut(offset, form.sectors.0), cut(len, form.sectors.1).max(512));
-            let (offset, len) = if op == TraceOp::Flush { (0, 0) } else { (offset, len) };
+            let (offset, len) = match op {
+                TraceOp::Flush => (0, 0),
+                _ if op.zone_action().is_some() && offset % 2 == 0 => (offset, 0),
+                _ => (offset, len),
+            };
             IoRecord { at: SimTime(now), offset, len, volume: 0, hint: if form.hints { hint } else { 0 }, op }
         })
         .collect()
@@ -122,6 +126,13 @@ fn what_a_format_cannot_hold_is_refused_or_left_out_and_counted() {
     assert!(error.contains("mqsim cannot hold D at 0 of 512 B"), "{error}");
     let done = convert_skipping(list(&records), "mqsim", &mut Vec::new()).unwrap();
     assert_eq!(done, Converted { written: 2, left_out: 2 });
+    for op in TraceOp::ALL.into_iter().filter(|op| op.is_zone_op()) {
+        for format in ["fio", "msr", "spc", "mqsim", "disksim", "alibaba"] {
+            let error = convert(list(&[io(op, 0)]), format, &mut Vec::new()).unwrap_err().to_string();
+            let expected = format!("{format} cannot hold {} at 0 of 512 B: expected", op.letter());
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
     let error = convert(list(&records), "systor", &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("cannot be written") && error.contains("csv, nst"), "{error}");
 }

@@ -81,7 +81,7 @@ impl Load {
         let mut pages = Vec::new();
         while let Some(record) = reader.next() {
             let record = record?;
-            if matches!(record.op, TraceOp::Read | TraceOp::Flush) {
+            if !matches!(record.op, TraceOp::Write | TraceOp::Trim | TraceOp::WriteZeroes) {
                 continue;
             }
             let origin = reader.origin();
@@ -178,6 +178,6 @@ impl TraceReader for Passes<'_> {
     fn origin(&self) -> Origin<'_> {
         let Some(kept) = &self.current else { return Origin::default() };
         let path = Some(self.load.paths[kept.path as usize].as_str()).filter(|path| !path.is_empty());
-        Origin { kind: kept.kind, file: kept.file, path, writer: kept.writer }
+        Origin { kind: kept.kind, file: kept.file, path, writer: kept.writer, volume: 0 }
     }
 }

@@ -9,7 +9,7 @@
 use super::load::Load;
 use crate::Result;
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, SimTime, TraceReader};
+use nandscape_core::{Command, SimTime, TraceReader};
 use nandscape_host::Assigned;
 use nandscape_host::policy::{self, PolicySetup};
 use nandscape_stack::RunError;
@@ -103,10 +103,8 @@ fn run(subsystem: &mut dyn nandscape_core::Subsystem, reader: &mut dyn TraceRead
     for _ in 0..most {
         let Some(record) = reader.next() else { break };
         let record = record?;
-        let command = BlockCommand::from(&record).into();
-        subsystem.submit(0, command, Payload::None, SimTime::ZERO).map_err(|error| RunError::Failed {
-            label: "stream policies".to_owned(),
-            message: error.to_string(),
+        subsystem.submit(0, Command::from(&record), Payload::None, SimTime::ZERO).map_err(|error| {
+            RunError::Failed { label: "stream policies".to_owned(), message: error.to_string() }
         })?;
     }
     Ok(())

@@ -39,7 +39,9 @@ impl ReadFirst {
         match op.kind {
             Kind::Read => self.rules.read_ns(op.place.page),
             Kind::Program => self.rules.program_ns(op.place.page, self.units.erases(op.place.block)),
-            Kind::Erase => self.rules.timing.erase_ns,
+            Kind::Erase => {
+                self.rules.timing.erase_ns + u64::from(op.bytes) * self.rules.options.erase_page_ns
+            }
             Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
         }
     }
@@ -82,12 +84,12 @@ impl ReadFirst {
             return;
         }
         let op = &mut self.slab[slot];
-        let allowed = match op.kind {
-            Kind::Program => rules.programs,
-            Kind::Erase => rules.erases,
-            Kind::Read | Kind::Join | Kind::Page => false,
+        let (allowed, most) = match op.kind {
+            Kind::Program => (rules.programs, rules.most),
+            Kind::Erase => (rules.erases, rules.erase_most),
+            Kind::Read | Kind::Join | Kind::Page => (false, 0),
         };
-        if !allowed || op.stage != Stage::Array || op.run.stops >= rules.most {
+        if !allowed || op.stage != Stage::Array || op.run.stops >= most {
             return;
         }
         let end = op.run.from_ns + op.run.left_ns;
@@ -98,7 +100,8 @@ impl ReadFirst {
         op.stage = Stage::Stopping;
         op.run.stops += 1;
         op.run.left_ns = end - stop;
-        let stopped = stop + rules.stop_ns;
+        let stop_ns = if op.kind == Kind::Erase { rules.erase_stop_ns } else { rules.stop_ns };
+        let stopped = stop + stop_ns;
         self.schedule(slot, stopped);
     }
 

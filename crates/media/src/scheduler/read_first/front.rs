@@ -15,6 +15,8 @@ pub(super) struct Front {
     /// When the link is free, to the device and to the host.
     in_free_ns: u64,
     out_free_ns: u64,
+    /// When the controller is through with what the host sent, at its rate in the long run.
+    intake_ns: u64,
     /// Bytes left in the buffer; below zero where an incomplete program had to be let in to free any.
     room: i64,
     /// Pages that wait for room, in order.
@@ -30,6 +32,7 @@ impl Front {
             buffer_bytes: rules.options.buffer.bytes,
             in_free_ns: 0,
             out_free_ns: 0,
+            intake_ns: 0,
             room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
             inbound: 0,
@@ -39,9 +42,20 @@ impl Front {
     pub fn reset(&mut self, at_ns: u64) {
         self.in_free_ns = at_ns;
         self.out_free_ns = at_ns;
+        self.intake_ns = at_ns;
         self.room = self.buffer_bytes.cast_signed();
         self.blocked = List::EMPTY;
         self.inbound = 0;
+    }
+
+    /// When the controller takes bytes that come at `now_ns`.
+    fn take_in(&mut self, rules: &Rules, now_ns: u64, bytes: u32) -> u64 {
+        let rate = rules.options.intake_bytes_per_s;
+        if rate == 0 {
+            return now_ns;
+        }
+        self.intake_ns = self.intake_ns.max(now_ns) + u64::from(bytes) * 1_000_000_000 / rate;
+        now_ns.max(self.intake_ns.saturating_sub(rules.intake_ahead_ns))
     }
 
     /// When the data of a write submitted at `at_ns` is in the controller, without a buffer that it might
@@ -142,21 +156,13 @@ impl ReadFirst {
     /// Bytes cross the link without a flash operation. Those that come in wait for the pages that wait for room.
     pub(super) fn pass_link(&mut self, way: Way, bytes: u32, at_ns: u64, after: Token) -> Token {
         let host = self.rules.options.host;
-        let (front_ns, free_ns) = match way {
-            Way::In => (host.write_front_ns, &mut self.front.in_free_ns),
-            Way::Out => (host.read_front_ns, &mut self.front.out_free_ns),
-        };
-        let mut end = at_ns + front_ns;
-        if bytes > 0 {
-            end = end.max(*free_ns) + host.transfer_ns(bytes);
-            *free_ns = end;
-        }
-        end += host.completion_ns;
+        let front_ns = if way == Way::In { host.write_front_ns } else { host.read_front_ns };
         let mut done = after;
-        if end > self.now_ns {
+        if at_ns + front_ns + host.transfer_ns(bytes) + host.completion_ns > self.now_ns {
             let slot = self.slab.take(Kind::Join);
-            self.slab[slot].stage = Stage::Outbound;
-            self.schedule(slot, end);
+            let op = &mut self.slab[slot];
+            (op.stage, op.bytes, op.host) = (Stage::Passing, bytes, way == Way::In);
+            self.schedule(slot, at_ns + front_ns);
             let passed = self.slab.token(slot);
             done = self.join(passed, done);
         }
@@ -165,6 +171,22 @@ impl ReadFirst {
             done = self.join(last, done);
         }
         done
+    }
+
+    /// Bytes that cross the link alone have come to it.
+    pub(super) fn cross_link(&mut self, slot: u32) {
+        let (bytes, is_in) = (self.slab[slot].bytes, self.slab[slot].host);
+        let mut end = self.now_ns;
+        if bytes > 0 {
+            let free_ns = if is_in { &mut self.front.in_free_ns } else { &mut self.front.out_free_ns };
+            end = end.max(*free_ns) + self.rules.options.host.transfer_ns(bytes);
+            *free_ns = end;
+            if is_in {
+                end = self.front.take_in(&self.rules, end, bytes);
+            }
+        }
+        self.slab[slot].stage = Stage::Outbound;
+        self.schedule(slot, end + self.rules.options.host.completion_ns);
     }
 
     /// A page of the host wants into the buffer.
@@ -191,6 +213,7 @@ impl ReadFirst {
         op.stage = Stage::Inbound;
         let end = self.front.in_free_ns.max(self.now_ns) + self.rules.options.host.transfer_ns(op.bytes);
         self.front.in_free_ns = end;
+        let end = self.front.take_in(&self.rules, end, op.bytes);
         self.schedule(slot, end + self.rules.options.host.completion_ns);
     }
 

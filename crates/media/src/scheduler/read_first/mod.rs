@@ -194,6 +194,7 @@ impl ReadFirst {
         match (op.stage, op.kind) {
             (Stage::Waiting, _) => self.settle(slot),
             (Stage::Inbound, _) => self.arrive(slot),
+            (Stage::Passing, _) => self.cross_link(slot),
             (Stage::Core, _) => self.leave_core(slot),
             (Stage::Command, _) => {
                 self.free_bus(unit);
@@ -376,9 +377,11 @@ impl Scheduler for ReadFirst {
                 }
                 slot
             }
-            TimedOp::Erase { page } => {
+            TimedOp::Erase { page, pages } => {
                 self.close_block(page.0 / self.rules.pages_per_block);
-                self.take(Kind::Erase, page.0, host)
+                let slot = self.take(Kind::Erase, page.0, host);
+                self.slab[slot].bytes = pages;
+                slot
             }
         };
         self.order_in_block(slot);

@@ -10,6 +10,8 @@ pub(super) struct Rules {
     /// empty.
     pub options: Options,
     pub burst_ns: u64,
+    /// Time in which the controller takes a buffer full in the long run.
+    pub intake_ahead_ns: u64,
     /// Programs pass through the buffer: a program operation is made of page operations.
     pub gathers: bool,
     pub page_bytes: u32,
@@ -43,6 +45,9 @@ impl Rules {
         Self {
             timing: *timing,
             burst_ns: if options.burst_bytes == 0 { 0 } else { timing.transfer_ns(options.burst_bytes) },
+            intake_ahead_ns: (u128::from(options.buffer.bytes) * 1_000_000_000)
+                .checked_div(u128::from(options.intake_bytes_per_s))
+                .unwrap_or(0) as u64,
             gathers: options.program_pages > 1 || options.buffer.bytes > 0,
             page_bytes: geometry.page_bytes,
             page_transfer_ns: timing.transfer_ns(geometry.page_bytes),

@@ -33,6 +33,8 @@ pub(super) enum Stage {
     Blocked,
     /// A host page on the link.
     Inbound,
+    /// Bytes that are on their way to the link alone.
+    Passing,
     /// A page whose data is in the controller.
     Gathered,
     /// In the command core of its channel.

@@ -90,7 +90,7 @@ fn a_random_write_area_moves_with_what_is_written_behind_it() {
     assert!(table.flush_random(11).unwrap().is_full);
     // A full zone has no area, so that another one may have it.
     assert_eq!(manage(&mut table, ZoneAction::OpenRandom, 16), Ok(vec![1]));
-    assert_eq!(table.flush_random(11), Err(ZoneError::Full));
+    assert_eq!(table.flush_random(11), Err(ZoneError::InvalidField));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod flash;
 mod limits;
 mod model;
 mod pairs;
+mod qemu;
 mod random;
 mod wire;
 
@@ -35,9 +36,9 @@ fn manage(
     result.map(|()| changes.iter().map(|change| change.zone).collect())
 }
 
-/// Brings zone 0 of a table of [`LAYOUT`] into a state, four blocks of it written where that is possible.
-fn in_state(state: ZoneState) -> ZoneTable {
-    let mut table = ZoneTable::new(LAYOUT);
+/// A table with zone 0 in a state, four blocks of it written where that is possible.
+fn in_state(layout: ZoneLayout, state: ZoneState) -> ZoneTable {
+    let mut table = ZoneTable::new(layout);
     if state == ZoneState::Empty {
         return table;
     }

@@ -1,0 +1,82 @@
+//! Stacks: the interface of the flash, and the host software over it. A stack says which layers stand over
+//! the device; the keys of `[ftl]` belong to its translation layer.
+
+mod block;
+mod zone;
+
+use crate::config::{ConfigError, Result, StackConfig};
+use crate::flash::{BuildOptions, nand, with_faults, with_time};
+use crate::interfaces::Place;
+use crate::kinds::StackKind;
+use crate::memory;
+use nandscape_core::{AnyDevice, Subsystem};
+use nandscape_media::Breakable;
+
+type Boxed = Box<dyn Subsystem + Send>;
+
+/// A registered stack.
+#[derive(Debug)]
+pub struct StackEntry {
+    /// Its name, and its keys.
+    pub kind: &'static StackKind,
+    /// Builds it over a device that keeps no bytes.
+    pub(crate) plain: fn(&StackConfig, BuildOptions) -> Result<Boxed>,
+    /// Builds it over a device of any type; the flag says whether the device lasts longer than the process.
+    pub(crate) over: fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>,
+}
+
+/// Every stack, in the order of [`crate::kinds::KINDS`].
+pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY];
+
+/// The stack of a configuration.
+pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {
+    let is_asked = |entry: &&StackEntry| entry.kind.info.name == config.stack.info.name;
+    STACKS.iter().find(is_asked).expect("every kind has a stack")
+}
+
+/// A stack over a device that keeps bytes in memory.
+pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Boxed> {
+    memory::check(config.seen_geometry())?;
+    let mut config = config.clone();
+    config.nand.capabilities.stores_data = true;
+    over(&config, Box::new(nand(&config, &config.nand)?), false)
+}
+
+/// The stack over a medium, which `lasts` longer than the process or not, with the interfaces in front.
+pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, lasts: bool) -> Result<Boxed> {
+    let device = with_time(config, with_faults(config, medium)?);
+    let subsystem = (stack_of(config).over)(config, device, lasts)?;
+    let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
+    config.with_interfaces(Place::Served, over_flash)
+}
+
+/// Refuses what only a block device on flash has.
+fn refuse_block_only(config: &StackConfig) -> Result<()> {
+    let name = config.stack.info.name;
+    let what = if !config.partition.is_plain() {
+        "[sets] and [namespaces]"
+    } else if config.packing.is_some() {
+        "device.compression"
+    } else if config.cache.is_some() {
+        "[cache]"
+    } else if config.has_interfaces() {
+        "[directives] and [fs]"
+    } else {
+        return Ok(());
+    };
+    Err(ConfigError::Unsuited(format!("{what} with stack.kind = {name}: expected stack.kind = block")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::KINDS;
+
+    #[test]
+    fn every_kind_of_stack_can_be_built() {
+        let names = |kinds: &mut dyn Iterator<Item = &'static StackKind>| -> Vec<&str> {
+            kinds.map(|kind| kind.info.name).collect()
+        };
+        assert_eq!(names(&mut STACKS.iter().map(|entry| entry.kind)), names(&mut KINDS.iter()));
+    }
+}

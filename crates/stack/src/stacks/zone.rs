@@ -1,0 +1,137 @@
+//! Zones, and the stack that gives hosts nothing else.
+
+use super::{StackEntry, refuse_block_only};
+use crate::config::{ConfigError, Result, StackConfig};
+use crate::flash::{BuildOptions, nand_options, timed};
+use crate::kinds::zone::*;
+use crate::memory;
+use nandscape_core::{Oob, ParamError, Params, Subsystem};
+use nandscape_media::scheduler::WithScheduler;
+use nandscape_media::{Nand, Scheduler};
+use nandscape_namespace::zones::{
+    CommandTimes, FlashRules, ImpliedOob, RandomAreas, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+};
+
+pub const ENTRY: StackEntry = StackEntry {
+    kind: &KIND,
+    plain: |config, options| {
+        if config.faults.is_empty() {
+            memory::check(config.seen_geometry())?;
+            return config.scheduler.with(Plain { config, options });
+        }
+        Ok(Box::new(over(config, crate::flash::faulty(config, &nand_options(config, options))?)?))
+    },
+    over: |config, device, _| Ok(Box::new(over(config, device)?)),
+};
+
+/// Zones over a device that keeps no bytes, compiled for its scheduler.
+struct Plain<'a> {
+    config: &'a StackConfig,
+    options: BuildOptions,
+}
+
+impl WithScheduler for Plain<'_> {
+    type Out = Result<Box<dyn Subsystem + Send>>;
+
+    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
+        let setup = setup(self.config)?;
+        let nand =
+            Nand::<ImpliedOob>::with_oob(self.config.geometry, &nand_options(self.config, self.options))
+                .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
+        let device = timed::<_, S, ImpliedOob>(self.config, nand);
+        let zoned = ZonedNamespace::<_, ImpliedOob>::new(device, &setup);
+        Ok(Box::new(zoned.map_err(|error| ConfigError::Build(error.to_string()))?))
+    }
+}
+
+/// Zones over a device of any type.
+fn over(
+    config: &StackConfig,
+    device: nandscape_core::AnyDevice,
+) -> Result<ZonedNamespace<nandscape_core::AnyDevice, Oob>> {
+    let zoned = ZonedNamespace::new(device, &setup(config)?);
+    zoned.map_err(|error| ConfigError::Build(error.to_string()))
+}
+
+/// Zones as the keys describe them, checked against the device.
+pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
+    refuse_block_only(config)?;
+    let (keys, geometry) = (&config.zone, &config.geometry);
+    let page = u64::from(geometry.page_bytes);
+    let program = page * u64::from(config.timing_options.program_pages);
+    let dies = keys.get(DIES).unwrap_or(geometry.units());
+    let stripe = keys.get(STRIPE).unwrap_or(program);
+    if !stripe.is_multiple_of(program) {
+        return Err(keys.error(STRIPE, format!("whole program units of {program} bytes")).into());
+    }
+    let stripes = ZoneStripes {
+        dies,
+        blocks_per_die: keys.get(BLOCKS_PER_DIE),
+        stripe_pages: u32::try_from(stripe / page).unwrap_or(u32::MAX),
+    };
+    stripes.check(geometry)?;
+    let capacity = keys.get(CAPACITY).unwrap_or_else(|| stripes.pages(geometry) * page);
+    let size = keys.get(SIZE).unwrap_or_else(|| capacity.next_power_of_two());
+    let random = random(keys, geometry.sector_bytes, page)?;
+    let layout = ZoneLayout {
+        zones: keys.get(COUNT).unwrap_or(0),
+        size: blocks("size", size, geometry.sector_bytes)?,
+        capacity: blocks("capacity", capacity, geometry.sector_bytes)?,
+        block_bytes: geometry.sector_bytes,
+        max_active: keys.get(MAX_ACTIVE),
+        max_open: keys.get(MAX_OPEN),
+        extension_bytes: keys.get(DESCRIPTOR_BYTES),
+        random,
+        reads_across: keys.get(READS_ACROSS),
+    };
+    let buffer = config.timing_options.buffer;
+    let setup = ZoneSetup {
+        name: "ns1".to_owned(),
+        layout,
+        stripes,
+        rules: FlashRules {
+            erases_at_reset: keys.get(RESET) == "now",
+            completes_stripe: keys.get(RESET_STRIPE),
+            pads: keys.get(FINISH) == "pad",
+            is_volatile: buffer.bytes == 0 || buffer.is_volatile,
+        },
+        spare_blocks: keys.get(SPARE).unwrap_or_else(|| (geometry.blocks_per_unit().div_ceil(50)).max(3)),
+        times: CommandTimes {
+            read_ns: keys.get(READ_TIME).unwrap_or(0),
+            write_ns: keys.get(WRITE_TIME).unwrap_or(0),
+            append_ns: keys.get(APPEND_TIME).unwrap_or(0),
+            manage_ns: keys.get(MANAGE_TIME).unwrap_or(0),
+            open_ns: keys.get(OPEN_TIME).unwrap_or(0),
+            reset_ns: keys.get(RESET_TIME).unwrap_or(0),
+            spread: keys.get(TIME_SPREAD),
+            unit_bytes: keys.get(TIME_UNIT).unwrap_or(0),
+        },
+    };
+    setup.check(geometry)?;
+    Ok(setup)
+}
+
+fn random(keys: &Params, block: u32, page: u64) -> Result<Option<RandomAreas>> {
+    let Some(size) = keys.get(ZRWA_SIZE) else {
+        if keys.get(ZRWA_GRANULARITY).is_some() || keys.get(ZRWA_COUNT).is_some() {
+            return Err(keys
+                .error(ZRWA_SIZE, "the size of random write areas beside the other keys of them")
+                .into());
+        }
+        return Ok(None);
+    };
+    Ok(Some(RandomAreas {
+        size: blocks("zrwa_size", size, block)?,
+        granularity: blocks("zrwa_granularity", keys.get(ZRWA_GRANULARITY).unwrap_or(page), block)?,
+        count: keys.get(ZRWA_COUNT),
+    }))
+}
+
+/// Logical blocks of so many bytes.
+fn blocks(key: &str, bytes: u64, block: u32) -> Result<u64, ParamError> {
+    if bytes.is_multiple_of(u64::from(block)) {
+        return Ok(bytes / u64::from(block));
+    }
+    let expected = format!("whole logical blocks of {block} bytes (device.sector)");
+    Err(ParamError::bad(format!("zone.{key}"), bytes.to_string(), &expected))
+}

@@ -1,0 +1,72 @@
+//! Where appends go: the write pointers of zones, as a device that is empty when the workload begins has
+//! them.
+
+use nandscape_core::{IoRecord, TraceOp};
+use std::collections::BTreeMap;
+
+/// Write pointers of the zones that an operation of zones named. A zone that was only written has none: its
+/// first byte is not known.
+#[derive(Default)]
+pub(super) struct Pointers {
+    next: BTreeMap<(u32, u64), u64>,
+}
+
+impl Pointers {
+    /// The same request of a block device: an append becomes the write that it leads to.
+    pub(super) fn place(&mut self, record: &IoRecord) -> IoRecord {
+        let IoRecord { volume, offset, len, .. } = *record;
+        match record.op {
+            TraceOp::Append => {
+                let next = self.next.entry((volume, offset)).or_insert(offset);
+                let at = *next;
+                *next = at.saturating_add(len);
+                IoRecord { op: TraceOp::Write, offset: at, ..*record }
+            }
+            TraceOp::Write => {
+                let zone = self.next.range_mut(..=(volume, offset)).next_back();
+                if let Some((_, next)) = zone.filter(|((of, _), next)| *of == volume && **next == offset) {
+                    *next = offset.saturating_add(len);
+                }
+                *record
+            }
+            TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close if len == 0 => {
+                self.next.entry((volume, offset)).or_insert(offset);
+                *record
+            }
+            _ => *record,
+        }
+    }
+
+    /// Moves the pointers back that a reset is for; gives the bytes before them, as offset and length.
+    pub(super) fn reset(&mut self, reset: &IoRecord) -> Vec<(u64, u64)> {
+        let IoRecord { volume, offset, .. } = *reset;
+        let all = reset.is_for_every_zone();
+        let zones = self.next.iter_mut().filter(|((of, zone), _)| *of == volume && (all || *zone == offset));
+        zones.map(|((_, zone), next)| (*zone, std::mem::replace(next, *zone) - zone)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::SimTime;
+
+    #[test]
+    fn appends_follow_each_other_and_start_again_after_a_reset() {
+        let io = |op, offset, len| IoRecord { at: SimTime(0), offset, len, volume: 0, hint: 0, op };
+        let mut pointers = Pointers::default();
+        let mut place = |op, offset, len| {
+            let record = io(op, offset, len);
+            let gone = if op == TraceOp::Reset { pointers.reset(&record) } else { Vec::new() };
+            (pointers.place(&record).offset, gone)
+        };
+        assert_eq!(place(TraceOp::Append, 1000, 10), (1000, vec![]));
+        assert_eq!(place(TraceOp::Append, 1000, 10), (1010, vec![]));
+        assert_eq!(place(TraceOp::Write, 1020, 5), (1020, vec![]), "a write at the pointer moves it");
+        assert_eq!(place(TraceOp::Open, 0, 0), (0, vec![]));
+        assert_eq!(place(TraceOp::Append, 0, 7), (0, vec![]));
+        assert_eq!(place(TraceOp::Reset, 1000, 0), (1000, vec![(1000, 25)]));
+        assert_eq!(place(TraceOp::Append, 1000, 10), (1000, vec![]));
+        assert_eq!(place(TraceOp::Reset, 0, IoRecord::EVERY_ZONE).1, [(0, 7), (1000, 10)]);
+    }
+}
