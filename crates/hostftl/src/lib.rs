@@ -4,9 +4,7 @@
 //! knows nothing of the flash there.
 
 mod error;
-mod registry;
 pub mod zone_map;
 
 pub use error::HostFtlError;
-pub use registry::{AnySubsystem, BuildResult, HOST_FTLS, HostFtlEntry, find};
 pub use zone_map::ZoneMap;

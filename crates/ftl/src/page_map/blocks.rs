@@ -2,6 +2,7 @@
 
 use crate::victim::BlockInfo;
 use nandscape_core::{Divider, Ppn};
+use nandscape_memory::prefetch;
 
 /// Valid pages of blocks.
 #[derive(Debug)]
@@ -61,6 +62,12 @@ impl Blocks {
     #[inline]
     pub fn is_valid(&self, page: Ppn) -> bool {
         self.bits[page.index() / 64] >> (page.0 % 64) & 1 == 1
+    }
+
+    /// Starts to load what says whether a page is valid.
+    #[inline]
+    pub fn prefetch(&self, page: Ppn) {
+        prefetch(&self.bits[page.index() / 64]);
     }
 
     /// The valid pages of a block.

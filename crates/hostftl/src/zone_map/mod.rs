@@ -42,7 +42,6 @@ pub use config::{INFO, STREAMS};
 pub use sabotage::Sabotage;
 
 use crate::error::HostFtlError;
-use crate::registry::{AnySubsystem, BuildResult, HostFtlEntry};
 use below::Below;
 use collect::Collector;
 use config::Config;
@@ -57,13 +56,6 @@ use nandscape_core::{
 use nandscape_ftl::page_map::{Blocks, Map};
 use nandscape_ftl::victim::{BlockState, VictimPolicy, VictimSetup};
 use space::{NO_ZONE, Space};
-
-/// Registry entry.
-pub const ENTRY: HostFtlEntry = HostFtlEntry { info: INFO, build };
-
-fn build(below: AnySubsystem, params: &Params) -> BuildResult {
-    Ok(Box::new(ZoneMap::new(below, params)?))
-}
 
 /// What never changes of a layer.
 #[derive(Clone, Copy, Debug)]
@@ -227,10 +219,9 @@ impl<S: Subsystem> ZoneMap<S> {
         }
     }
 
-    /// Points a unit to a new place and drops the old one, if there is one.
+    /// Points a unit to a new place and drops the old one, which is what the map has, if there is one.
     #[inline(always)]
-    fn remap(&mut self, lpn: Lpn, place: Ppn, at: SimTime) -> NamespaceResult<()> {
-        let old = self.map.get(lpn);
+    fn remap(&mut self, lpn: Lpn, place: Ppn, old: Ppn, at: SimTime) -> NamespaceResult<()> {
         self.map.set(lpn, place, old);
         self.owners[place.index()] = lpn;
         self.stats.map_updates += 1;

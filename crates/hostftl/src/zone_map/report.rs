@@ -118,6 +118,7 @@ impl<S: Subsystem> Mapping for ZoneMap<S> {
         self.shape.identity.logical_units.into()
     }
 
+    #[expect(clippy::misnamed_getters, reason = "its pages are units")]
     fn page_bytes(&self) -> u32 {
         self.shape.unit_bytes
     }

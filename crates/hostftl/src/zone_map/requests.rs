@@ -120,9 +120,16 @@ impl<S: Subsystem> ZoneMap<S> {
         at: SimTime,
     ) -> NamespaceResult<(u32, Token)> {
         let units = self.make_room(units, at)?;
+        // Likely cache misses: asked for now, they arrive while the write is submitted.
+        let old = self.map.get(lpn);
+        if old.0 < LOST.0 {
+            self.zones.prefetch(old);
+        }
         let (place, units, done) = self.append(log, units, data, Issue::new(at, Cause::Host))?;
-        for index in 0..units {
-            self.remap(Lpn(lpn.0 + index), Ppn(place.0 + index), at)?;
+        self.remap(lpn, place, old, at)?;
+        for index in 1..units {
+            let lpn = Lpn(lpn.0 + index);
+            self.remap(lpn, Ppn(place.0 + index), self.map.get(lpn), at)?;
         }
         self.space.host_units[log][0] += u64::from(units);
         Ok((units, done))
@@ -155,7 +162,7 @@ impl<S: Subsystem> ZoneMap<S> {
         });
         self.buffer = buffer;
         let (place, _, done) = result?;
-        self.remap(span.lpn, place, at)?;
+        self.remap(span.lpn, place, old, at)?;
         self.space.host_units[log][0] += 1;
         Ok(done)
     }

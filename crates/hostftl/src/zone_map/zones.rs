@@ -71,22 +71,21 @@ impl<S: Subsystem> ZoneMap<S> {
         let Some((zone, after)) = self.space.collected.front().copied() else { return Ok(()) };
         let issue = Issue::new(at, Cause::Gc).after(after);
         let reset = self.below.manage(ZoneAction::Reset, self.shape.start(zone), issue);
-        if !matches!(reset, Ok(_) | Err(NamespaceError::Zone(_))) {
-            return reset.map(|_| ());
-        }
-        self.space.collected.pop_front();
         match reset {
             Ok(done) => {
+                self.space.collected.pop_front();
                 self.space.resetting = done;
                 self.zones.infos[zone as usize].state = BlockState::Free;
                 self.space.release(zone, done);
                 Ok(())
             }
-            Err(_) => {
+            Err(NamespaceError::Zone(_)) => {
+                self.space.collected.pop_front();
                 self.space.free_units -= u64::from(self.space.capacities[zone as usize]);
                 self.give_up(zone);
                 self.check_zones()
             }
+            Err(error) => Err(error),
         }
     }
 

@@ -64,6 +64,15 @@ fn a_block_device_on_zones_survives_every_cut() {
 }
 
 #[test]
+fn a_block_device_on_zones_survives_cuts_while_erases_fail() {
+    let points = points_from_environment(POINTS, 20);
+    let command = "cargo test -p nandscape-hostftl --test suite crash::a_block_device_on_zones_survives_cuts_while_erases_fail -- --exact --nocapture";
+    let plan = FaultPlan { erase: 0.05, ..FaultPlan::default() };
+    let failing = cases(Sabotage::None).map(|case| Setup { plan: plan.clone(), ..case });
+    campaign("zone-map failing", &failing, points, command);
+}
+
+#[test]
 fn every_sabotage_of_the_map_is_found() {
     let few = Effort { scattered: 4, deep_every: 0, again_every: 40, row_every: 0, ..Effort::default() };
     // A checkpoint begins and ends without a flush in long runs alone.

@@ -10,6 +10,7 @@ use nandscape_ftl::{PageMap, page_map};
 use nandscape_hostftl::ZoneMap;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 /// Sixteen dies; zones of a block in each of them.
 const GEOMETRY: Geometry = Geometry {
@@ -125,7 +126,7 @@ fn no_write_at_70_percent_of_the_sustained_rate_takes_longer_than_three_resets()
         let zones = timed(GEOMETRY, &setup(&GEOMETRY, 16, 1024, Some(8)), &TIMING);
         let mut map = ZoneMap::new(zones, &params(keys)).unwrap();
         let own = latencies(&mut map, 0.7, 60_000);
-        eprintln!("{}", row(&format!("zone-map {keys:?}"), &own));
+        let _ = writeln!(std::io::stderr(), "{}", row(&format!("zone-map {keys:?}"), &own));
         if *own.1.last().unwrap() > 3 * TIMING.erase_ns {
             wrong.push(row(&format!("{keys:?}"), &own));
         }
@@ -135,7 +136,8 @@ fn no_write_at_70_percent_of_the_sustained_rate_takes_longer_than_three_resets()
         let typed: BTreeMap<_, _> = keys.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let params = Params::check(&page_map::INFO, "ftl.", &typed).unwrap();
         let mut device = PageMap::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), &params).unwrap();
-        eprintln!("{}", row(&format!("page-map {keys:?}"), &latencies(&mut device, 0.7, 60_000)));
+        let found = latencies(&mut device, 0.7, 60_000);
+        let _ = writeln!(std::io::stderr(), "{}", row(&format!("page-map {keys:?}"), &found));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

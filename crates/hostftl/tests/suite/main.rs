@@ -3,5 +3,6 @@
 mod closed_forms;
 mod crash;
 mod latency;
+mod limits;
 mod random;
 mod support;

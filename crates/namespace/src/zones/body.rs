@@ -12,6 +12,7 @@ use super::metadata::Log;
 use super::pool::Pool;
 use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
+use nandscape_core::divide::split;
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
 };
@@ -391,8 +392,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut done = Token::NONE;
         let mut passed = 0;
         while byte < end {
-            let index = (byte / page) as u32;
-            let within = byte % page;
+            let (index, within) = split(byte, page);
+            let index = index as u32;
             let len = (page - within).min(end - byte) as u32;
             let at_data = (byte - start) as usize;
             let part = data.map(|data| &data[at_data..at_data + len as usize]);
@@ -470,6 +471,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Reads bytes of a zone, `from` counted in it, into `data`. Padding is not read.
+    #[inline]
     pub fn read(
         &mut self,
         zone: u32,
@@ -482,7 +484,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut passed = 0;
         let (mut byte, end) = (from, from + len);
         while byte < end {
-            let (index, within) = ((byte / page_bytes) as u32, (byte % page_bytes) as u32);
+            let (index, within) = split(byte, page_bytes);
+            let (index, within) = (index as u32, within as u32);
             let part = u64::from(self.page_bytes - within).min(end - byte) as u32;
             let start = (byte - from) as usize;
             let mut out = data.as_deref_mut().map(|data| &mut data[start..start + part as usize]);

@@ -1,4 +1,5 @@
 //! A zoned namespace over a flash device.
+#![expect(clippy::inline_always, reason = "measured: the path of every write")]
 
 use super::body::{Body, Done, Fault, FlashRules};
 use super::metadata::Record;
@@ -9,6 +10,7 @@ use super::stripes::Striping;
 use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::divide::split;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
@@ -160,6 +162,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(zone / block)
     }
 
+    #[inline]
     pub(super) fn block(
         &mut self,
         command: BlockCommand,
@@ -190,9 +193,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(self.body.device.join(done, flushed))
     }
 
+    #[inline]
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
         let block = u64::from(self.table.layout().block_bytes);
-        let (first, end) = (extent.offset / block, extent.end().div_ceil(block));
+        let first = split(extent.offset, block).0;
+        let (end, rest) = split(extent.end(), block);
+        let end = end + u64::from(rest > 0);
         self.table.check_read(first, end - first)?;
         let at = self.serve_data(at, self.times.read_ns);
         let size = self.table.layout().size * block;
@@ -200,10 +206,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let issue = self.issue(at);
         let (mut byte, end) = (extent.offset, extent.end());
         while byte < end {
-            let (zone, from) = ((byte / size) as u32, byte % size);
+            let (zone, from) = split(byte, size);
             let len = (size - from).min(end - byte);
             let start = (byte - extent.offset) as usize;
             let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
+            let zone = zone as u32;
             let read = self.body.read(zone, (from, len), part, issue).map_err(|fault| {
                 // What cannot be read any more is worth a reset.
                 self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
@@ -218,7 +225,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     #[inline]
     fn write(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
         let (first, blocks) = self.blocks(extent)?;
-        let zone = (first / self.table.layout().size) as u32;
+        let zone = split(first, self.table.layout().size).0 as u32;
         let is_random = zone < self.table.layout().zones && self.table.is_random(zone);
         let active = self.table.open();
         let written = self.table.write(first, blocks)?;
@@ -228,7 +235,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// Counts what a write opened and closed; gives the time that the controller needs for it.
-    #[inline]
+    #[inline(always)]
     fn opening(&mut self, written: &Written, open_before: u32) -> u64 {
         let closed = u32::from(written.closed.is_some());
         let is_opened = self.table.open() + u32::from(written.is_full) + closed > open_before;
@@ -238,7 +245,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The data of a write that the state machine has allowed.
-    #[inline]
+    #[inline(always)]
     fn put(
         &mut self,
         written: Written,
@@ -299,6 +306,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(self.body.device.join(done, durable))
     }
 
+    #[inline(never)]
     pub(super) fn zone(&mut self, command: &ZoneCommand, payload: &Payload<'_>, at: SimTime) -> Submitted {
         match *command {
             ZoneCommand::Append { zone, len, hint, is_durable } => {
@@ -487,6 +495,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(done)
     }
 
+    #[inline]
     pub(super) fn submit_command(
         &mut self,
         command: Command,

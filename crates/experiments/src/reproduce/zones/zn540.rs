@@ -1,4 +1,4 @@
-//! The raw measurements of a real ZN540 [ZN540 CLUSTER23], [ZN540 SYSTOR24] on the preset `zn540`: zone
+//! The raw measurements of a real ZN540 [ZN540-CLUSTER23], [ZN540-SYSTOR24] on the preset `zn540`: zone
 //! management, reads, writes and appends alone, and what each does to the other. One set of parameters, that
 //! of the preset, for every row; the device has fewer zones, which changes nothing that is measured.
 
@@ -11,9 +11,9 @@ use nandscape_core::{BlockCommand, Command, Extent, Hint, NamespaceError, Op, Si
 use nandscape_stack::{RunError, StackConfig, build_subsystem};
 use std::fmt::Display;
 
-const MANAGEMENT: &str = "[ZN540 CLUSTER23 management]";
-const IO: &str = "[ZN540 CLUSTER23 io]";
-const BESIDE: &str = "[ZN540 SYSTOR24 interference]";
+const MANAGEMENT: &str = "[ZN540-CLUSTER23 management]";
+const IO: &str = "[ZN540-CLUSTER23 io]";
+const BESIDE: &str = "[ZN540-SYSTOR24 interference]";
 
 pub(in crate::reproduce) const ZN540: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
@@ -23,7 +23,7 @@ pub(in crate::reproduce) const ZN540: Reproduction = Reproduction {
     ..experiment(
         "zn540",
         "a ZN540 zoned drive: finish and reset, reads, writes and appends, and what each does to the other",
-        "[ZN540 CLUSTER23], [ZN540 SYSTOR24]",
+        "[ZN540-CLUSTER23], [ZN540-SYSTOR24]",
         rows,
     )
 };
