@@ -37,8 +37,8 @@ impl Divider {
     }
 }
 
-/// `(n / divisor, n % divisor)`. Nearly all sizes in bytes are powers of two, and a division takes longer than
-/// to find out.
+/// `(n / divisor, n % divisor)`. Nearly all sizes in bytes are powers of two, and a division takes longer
+/// than to find out.
 #[inline]
 pub const fn split(n: u64, divisor: u64) -> (u64, u64) {
     if divisor.is_power_of_two() {

@@ -173,7 +173,8 @@ impl<D: FlashDevice> Base<D> {
         (first..first + count).map(|lpn| Lpn(lpn as u32))
     }
 
-    /// As [`Extent::ragged_ends`], where bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
+    /// As [`Extent::ragged_ends`], where bytes are kept; elsewhere zeroes at the ends change nothing that is
+    /// counted.
     pub(crate) fn ragged_ends(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<D> {
         let stores_data = self.stores_data;
         extent.ragged_ends(self.geometry.page_bytes).filter(move |_| stores_data)

@@ -134,9 +134,9 @@ pub(super) const fn interval(units: u32, page_bytes: u32) -> u32 {
     2 * checkpoint_pages(units, page_bytes)
 }
 
-/// Zones of the log: room for a checkpoint with a page of records for each of its pages, the records until the
-/// next one begins, that one if it is never completed, and the one that a start then writes; a zone for what
-/// their ends leave over, and a spare one.
+/// Zones of the log: room for a checkpoint with a page of records for each of its pages, the records until
+/// the next one begins, that one if it is never completed, and the one that a start then writes; a zone for
+/// what their ends leave over, and a spare one.
 pub(super) fn ring_zones(units: u32, page_bytes: u32, zone_pages: u32) -> u32 {
     let checkpoint = u64::from(checkpoint_pages(units, page_bytes));
     let pages = 4 * checkpoint + u64::from(interval(units, page_bytes));

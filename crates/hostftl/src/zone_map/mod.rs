@@ -8,20 +8,20 @@
 //!   units superfluous outlives them;
 //! * a record may be durable before the data that it is about. A start ignores records of places at or above
 //!   the write pointer of their zone, and then writes a checkpoint before anything is written to such places;
-//! * a zone with data is written once the zone before it in its log is durable, or the one before that where the
-//!   device allows enough active zones: so a loss of power leaves no more of them than can be active, and the
-//!   device finishes none, whose write pointer would be unknown;
-//! * records of places in a zone come after its reset is durable: what it held before is not taken for what they
-//!   tell of;
-//! * the pages of the log become durable in their order, and the last page of a checkpoint after all data that
-//!   the checkpoint tells of;
+//! * a zone with data is written once the zone before it in its log is durable, or the one before that where
+//!   the device allows enough active zones: so a loss of power leaves no more of them than can be active, and
+//!   the device finishes none, whose write pointer would be unknown;
+//! * records of places in a zone come after its reset is durable: what it held before is not taken for what
+//!   they tell of;
+//! * the pages of the log become durable in their order, and the last page of a checkpoint after all data
+//!   that the checkpoint tells of;
 //! * at most `host_logs + 1` zones with data are active, and one with metadata.
 //!
 //! Pace: while a victim has `left` of `picked` units to read, and `spare` units can be written by the host
 //! before the floor is reached, `left / picked <= spare / (capacity - picked)` holds after each write. So a
-//! victim is empty when the last unit above the floor is written, and no write waits for a whole victim. Units
-//! are written a step after they were read, and a zone is reset when what it waits for is complete: operations
-//! that wait would hold up others on their dies.
+//! victim is empty when the last unit above the floor is written, and no write waits for a whole victim.
+//! Units are written a step after they were read, and a zone is reset when what it waits for is complete:
+//! operations that wait would hold up others on their dies.
 //!
 //! Memory: 4 B a unit for the map, 4 B a place for owners, a bit a place, some 20 B a zone.
 #![expect(clippy::inline_always, reason = "the path of every page")]

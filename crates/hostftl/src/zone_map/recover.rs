@@ -32,8 +32,8 @@ struct Found {
 struct Told {
     /// Records of data that is not there.
     ignored: u64,
-    /// An incomplete checkpoint behind the complete one: its first page, the first unit that is in none of its
-    /// parts, and whether it says what the map says now.
+    /// An incomplete checkpoint behind the complete one: its first page, the first unit that is in none of
+    /// its parts, and whether it says what the map says now.
     draft: Option<(Draft, bool)>,
     is_clean: bool,
 }

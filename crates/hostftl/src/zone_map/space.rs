@@ -49,8 +49,8 @@ pub(super) struct Space {
     pub capacities: Vec<u32>,
     /// Empty zones with what their first write waits for, that which is empty longest in front.
     pub free: VecDeque<(u32, Token)>,
-    /// Zones without data, each with what its reset waits for: until everything is durable that made its units
-    /// superfluous.
+    /// Zones without data, each with what its reset waits for: until everything is durable that made its
+    /// units superfluous.
     pub collected: VecDeque<(u32, Token)>,
     /// Completes when the last reset does.
     pub resetting: Token,

@@ -108,7 +108,8 @@ fn expect(what: &str, value: f64, expected: f64, tolerance: f64, wrong: &mut Vec
     }
 }
 
-/// Every victim policy with a closed form, at a size; by how much data may be off, and what metadata may cost.
+/// Every victim policy with a closed form, at a size; by how much data may be off, and what metadata may
+/// cost.
 fn meets(zones: u32, zone_pages: u32, (warm_up, counted): (u64, u64), (tolerance, metadata): (f64, f64)) {
     let mut wrong = Vec::new();
     for op in ["0.28", "0.12"] {

@@ -439,8 +439,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         Ok(done)
     }
 
-    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page of
-    /// the zone. Pages that the host did not fill count as padding.
+    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page
+    /// of the zone. Pages that the host did not fill count as padding.
     pub fn commit(&mut self, zone: u32, end: u32, ends: bool, issue: Issue) -> Done {
         let mut done = Token::NONE;
         while self.programmed(zone) < end {

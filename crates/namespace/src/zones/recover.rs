@@ -305,8 +305,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
-    /// What was replaced has to be durable before the zone is written: else the pages behind the write pointer
-    /// would be found again.
+    /// What was replaced has to be durable before the zone is written: else the pages behind the write
+    /// pointer would be found again.
     fn gate(&mut self) -> FlashResult<()> {
         if self.gates.is_empty() {
             return Ok(());

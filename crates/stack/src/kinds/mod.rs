@@ -1,4 +1,5 @@
-//! Kinds of stacks: their names, and the keys that configurations of them have. [`crate::stacks`] builds them.
+//! Kinds of stacks: their names, and the keys that configurations of them have. [`crate::stacks`] builds
+//! them.
 
 pub(crate) mod zone;
 pub(crate) mod zone_map;
