@@ -67,17 +67,3 @@ fn refuse_block_only(config: &StackConfig) -> Result<()> {
     };
     Err(ConfigError::Unsuited(format!("{what} with stack.kind = {name}: expected stack.kind = block")))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kinds::KINDS;
-
-    #[test]
-    fn every_kind_of_stack_can_be_built() {
-        let names = |kinds: &mut dyn Iterator<Item = &'static StackKind>| -> Vec<&str> {
-            kinds.map(|kind| kind.info.name).collect()
-        };
-        assert_eq!(names(&mut STACKS.iter().map(|entry| entry.kind)), names(&mut KINDS.iter()));
-    }
-}

@@ -3,6 +3,8 @@
 use nandscape_core::command::Payload;
 use nandscape_core::zone::{ZoneAction, ZoneCommand};
 use nandscape_core::{BlockCommand, Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_stack::kinds::KINDS;
+use nandscape_stack::stacks::STACKS;
 use nandscape_stack::{RunOptions, StackConfig, Storage, Typed, build_stored, replay};
 
 /// Small enough for images, with room for zones and their log.
@@ -36,6 +38,13 @@ fn refusal(stack: &str, sets: &[&str]) -> String {
 
 fn block(op: Op, offset: u64, len: u64) -> Command {
     BlockCommand::new(op, Extent::new(offset, len), Hint::default()).into()
+}
+
+#[test]
+fn every_kind_of_stack_can_be_built() {
+    let built: Vec<&str> = STACKS.iter().map(|entry| entry.kind.info.name).collect();
+    let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.info.name).collect();
+    assert_eq!(built, kinds);
 }
 
 #[test]
