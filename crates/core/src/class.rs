@@ -51,9 +51,8 @@ impl ErrorClass {
             NamespaceError::Lost { .. } | NamespaceError::Zone(ZoneError::ReadOnly | ZoneError::Offline) => {
                 Self::Medium
             }
-            NamespaceError::Zone(_) => Self::Invalid,
             NamespaceError::Vector(error) if error.is_of_medium() => Self::Medium,
-            NamespaceError::Vector(_) => Self::Invalid,
+            NamespaceError::Zone(_) | NamespaceError::Vector(_) => Self::Invalid,
             NamespaceError::NotSupported { .. } => Self::Unsupported,
         }
     }

@@ -3,14 +3,13 @@
 
 use super::SectorAddress;
 
-/// The address format of version 2.0: bits of each part, from the highest to the lowest.
+/// The address format of version 2.0: bits of each part, together at most 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct AddressFormat {
-    pub group_bits: u8,
-    pub unit_bits: u8,
-    pub chunk_bits: u8,
-    pub sector_bits: u8,
+    group_bits: u8,
+    unit_bits: u8,
+    chunk_bits: u8,
+    sector_bits: u8,
 }
 
 /// A number below `1 << bits`, and a higher one cut off.
@@ -23,14 +22,22 @@ const fn bits_for(count: u32) -> u8 {
 }
 
 impl AddressFormat {
-    /// As few bits as hold the numbers below `counts`: groups, units, chunks, sectors.
-    pub const fn fitting(counts: [u32; 4]) -> Self {
-        Self {
-            group_bits: bits_for(counts[0]),
-            unit_bits: bits_for(counts[1]),
-            chunk_bits: bits_for(counts[2]),
-            sector_bits: bits_for(counts[3]),
-        }
+    /// As few bits as hold the numbers below each count. Panics if they are more than 64 together.
+    pub const fn fitting(groups: u16, units: u16, chunks: u32, sectors: u32) -> Self {
+        let this = Self {
+            group_bits: bits_for(groups as u32),
+            unit_bits: bits_for(units as u32),
+            chunk_bits: bits_for(chunks),
+            sector_bits: bits_for(sectors),
+        };
+        let [group, unit, chunk, sector] = this.bits();
+        assert!(group as u32 + unit as u32 + chunk as u32 + sector as u32 <= u64::BITS);
+        this
+    }
+
+    /// Bits of group, parallel unit, chunk and sector, from the highest to the lowest.
+    pub const fn bits(self) -> [u8; 4] {
+        [self.group_bits, self.unit_bits, self.chunk_bits, self.sector_bits]
     }
 
     /// The number of an address whose parts fit.
@@ -280,15 +287,15 @@ mod tests {
 
     #[test]
     fn numbers_of_version_2_have_the_bits_of_the_specification() {
-        let format = AddressFormat::fitting([8, 4, 16, 256]);
-        assert_eq!(format, AddressFormat { group_bits: 3, unit_bits: 2, chunk_bits: 4, sector_bits: 8 });
+        let format = AddressFormat::fitting(8, 4, 16, 256);
+        assert_eq!(format.bits(), [3, 2, 4, 8]);
         let address = SectorAddress { group: 5, unit: 2, chunk: 9, sector: 0x7f };
         assert_eq!(format.encode(address), 0b1_0110_1001_0111_1111);
         assert_eq!(format.decode(0b1_0110_1001_0111_1111), Some(address));
         assert_eq!(format.decode(1 << 17), None);
         // Parts that are alone have no bits, and counts need not be powers of two.
-        let odd = AddressFormat::fitting([1, 3, 1, 5]);
-        assert_eq!((odd.group_bits, odd.unit_bits, odd.chunk_bits, odd.sector_bits), (0, 2, 0, 3));
+        let odd = AddressFormat::fitting(1, 3, 1, 5);
+        assert_eq!(odd.bits(), [0, 2, 0, 3]);
         assert_eq!(odd.decode(0b1_0100).unwrap(), SectorAddress { unit: 2, sector: 4, ..Default::default() });
     }
 
@@ -297,14 +304,15 @@ mod tests {
         let mut rng = seeded(1);
         for _ in 0..2_000 {
             let mut count = |most: u64| 1 + below(&mut rng, most) as u32;
-            let counts = [count(1 << 16), count(1 << 16), count(1 << 16), count(1 << 16)];
-            let format = AddressFormat::fitting(counts);
+            let [groups, units] = [count(0xffff) as u16, count(0xffff) as u16];
+            let [chunks, sectors] = [count(1 << 16), count(1 << 16)];
+            let format = AddressFormat::fitting(groups, units, chunks, sectors);
             let mut part = |most: u32| below(&mut rng, u64::from(most)) as u32;
             let address = SectorAddress {
-                group: part(counts[0]) as u16,
-                unit: part(counts[1]) as u16,
-                chunk: part(counts[2]),
-                sector: part(counts[3]),
+                group: part(groups.into()) as u16,
+                unit: part(units.into()) as u16,
+                chunk: part(chunks),
+                sector: part(sectors),
             };
             assert_eq!(format.decode(format.encode(address)), Some(address), "{format:?}");
         }

@@ -140,7 +140,7 @@ impl VectorGeometry {
 
     /// The address format of version 2.0: as few bits as each part needs.
     pub const fn format(&self) -> AddressFormat {
-        AddressFormat::fitting([self.groups as u32, self.units as u32, self.chunks, self.sectors])
+        AddressFormat::fitting(self.groups, self.units, self.chunks, self.sectors)
     }
 }
 

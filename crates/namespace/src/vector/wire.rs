@@ -45,9 +45,8 @@ const OF_CHUNK: u8 = 2;
 pub fn encode_geometry(geometry: &VectorGeometry) -> Box<[u8; GEOMETRY_BYTES]> {
     let mut out = Box::new([0; GEOMETRY_BYTES]);
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-    let AddressFormat { group_bits, unit_bits, chunk_bits, sector_bits } = geometry.format();
     put(0, &[2, 0]);
-    put(8, &[group_bits, unit_bits, chunk_bits, sector_bits]);
+    put(8, &geometry.format().bits());
     let capabilities = COPIES | if geometry.resets_free { RESETS_FREE } else { 0 };
     put(16, &capabilities.to_le_bytes());
     put(64, &geometry.groups.to_le_bytes());

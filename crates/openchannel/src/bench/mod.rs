@@ -1,10 +1,10 @@
-//! A benchmark of pages in virtual time, with the engines of FOX (the benchmark of open-channel SSDs of the IT
-//! University of Copenhagen): sequential, round-robin and isolated.
+//! A benchmark of pages in virtual time, with the engines of FOX (the benchmark of open-channel SSDs of the
+//! IT University of Copenhagen): sequential, round-robin and isolated.
 //!
-//! The parallel units are dealt to jobs in turn. A job does one page at a time, jobs run side by side. A run is
-//! one iteration: every page of each job's chunks is written, or in a job that only reads, read once. Chunks
-//! that are to be read are written before, and all are erased afterwards; neither counts in the throughput.
-//! A page is a write unit: a page in each plane of the chunk.
+//! The parallel units are dealt to jobs in turn. A job does one page at a time, jobs run side by side. A run
+//! is one iteration: every page of each job's chunks is written, or in a job that only reads, read once.
+//! Chunks that are to be read are written before, and all are erased afterwards; neither counts in the
+//! throughput. A page is a write unit: a page in each plane of the chunk.
 
 mod job;
 mod log;
@@ -44,7 +44,8 @@ pub struct Workload {
     pub blocks: u32,
     /// Pages of each chunk that are used.
     pub pages: u32,
-    /// Of a hundred operations so many are reads, the others writes; of a hundred jobs in the isolated engine.
+    /// Of a hundred operations so many are reads, the others writes; in the isolated engine, of a hundred
+    /// jobs.
     pub read_percent: u32,
     /// Writes carry data, and reads compare it; for a device that keeps data.
     pub compares: bool,
@@ -63,7 +64,7 @@ impl Workload {
             ("jobs", self.jobs, units),
         ] {
             if value == 0 || value > most {
-                return Err(ParamError::bad(key.to_owned(), value.to_string(), &format!("1 to {most}")));
+                return Err(ParamError::bad(key.to_owned(), value.to_string(), format!("1 to {most}")));
             }
         }
         if self.read_percent > 100 {

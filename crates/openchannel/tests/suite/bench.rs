@@ -121,10 +121,10 @@ fn one_operation_at_a_time_gives_the_latencies_of_the_table() {
     for engine in Engine::ALL {
         let summary = thesis::run_on::<Serial>(&SERIAL, &thesis::workload(engine, 1, 0)).summary();
         assert_eq!(summary.counts, [0, 16_384, 512]);
-        assert_eq!((summary.write_ns_mean, summary.erase_ns_mean), (116_000.0, 434_000.0));
+        assert_eq!((summary.write_ns_mean as u64, summary.erase_ns_mean as u64), (116_000, 434_000));
         assert_eq!(summary.elapsed_ns, 16_384 * 116_000);
         let summary = thesis::run_on::<Serial>(&SERIAL, &thesis::workload(engine, 1, 100)).summary();
-        assert_eq!((summary.counts, summary.read_ns_mean), ([16_384, 0, 512], 101_000.0));
+        assert_eq!((summary.counts, summary.read_ns_mean as u64), ([16_384, 0, 512], 101_000));
     }
 }
 
@@ -133,8 +133,8 @@ fn isolated_jobs_on_dies_of_their_own_do_not_wait_for_each_other() {
     // 8 jobs on 8 channels: each has a channel for itself.
     let summary = thesis::run_on::<Fifo>(&PARALLEL, &thesis::workload(Engine::Isolated, 8, 50)).summary();
     assert_eq!(summary.counts, [8192, 8192, 512]);
-    assert_eq!(summary.read_ns_mean, 100_960.0);
-    assert_eq!(summary.write_ns_mean, 115_960.0);
+    assert_eq!(summary.read_ns_mean as u64, 100_960);
+    assert_eq!(summary.write_ns_mean as u64, 115_960);
     // 32 jobs on 32 dies wait for the buses of their channels alone.
     let summary = thesis::run_on::<Fifo>(&PARALLEL, &thesis::workload(Engine::RoundRobin, 32, 0)).summary();
     assert!(summary.throughput > 6e9 && summary.throughput < 6.4e9, "{summary:?}");

@@ -81,7 +81,7 @@ impl Model {
     pub fn write(&mut self, addresses: &[SectorAddress], bytes: &[u8]) -> Outcome {
         self.check_list(addresses)?;
         let unit = self.geometry.write_min as usize;
-        if addresses.len() % unit != 0 {
+        if !addresses.len().is_multiple_of(unit) {
             return Err(VectorError::InvalidField);
         }
         let mut chunks = self.chunks.clone();

@@ -70,7 +70,7 @@ fn writable(model: &Model, rng: &mut impl Rng) -> Vec<SectorAddress> {
     let mut lengths: Vec<u32> = model.chunks.iter().map(|chunk| chunk.sectors.len() as u32).collect();
     let mut addresses = Vec::new();
     let mut number = below(rng, u64::from(geometry.all_chunks())) as usize;
-    for _ in 0..1 + below(rng, u64::from(64 / unit)) {
+    for _ in 0..=below(rng, u64::from(64 / unit)) {
         if below(rng, 3) == 0 {
             number = below(rng, u64::from(geometry.all_chunks())) as usize;
         }
@@ -109,7 +109,7 @@ fn spoil(addresses: &mut Vec<SectorAddress>, model: &Model, rng: &mut impl Rng) 
 fn any(model: &Model, rng: &mut impl Rng) -> Vec<SectorAddress> {
     let geometry = &model.geometry;
     let mut addresses: Vec<SectorAddress> = Vec::new();
-    for _ in 0..1 + below(rng, 64) {
+    for _ in 0..=below(rng, 64) {
         match addresses.last() {
             Some(last) if below(rng, 4) > 0 => addresses.push(last.at((last.sector + 1) % geometry.sectors)),
             _ => {

@@ -2,6 +2,7 @@
 
 use super::{GEOMETRY, setup};
 use nandscape_core::NvmeStatus;
+use nandscape_core::rng::{below, seeded};
 use nandscape_core::vector::{
     AddressFormat, ChunkDescriptor, ChunkState, MediaEvent, MediaFailure, SectorAddress, SectorErrors,
     VectorCommand, VectorError,
@@ -39,7 +40,7 @@ fn the_geometry_has_its_fields_where_the_specification_has_them() {
 #[test]
 fn a_chunk_descriptor_and_an_event_have_their_fields_where_the_specification_has_them() {
     // A group and a unit of a bit each, 3 bits of chunk, 5 bits of sector.
-    assert_eq!(format(), AddressFormat { group_bits: 1, unit_bits: 1, chunk_bits: 3, sector_bits: 5 });
+    assert_eq!(format().bits(), [1, 1, 3, 5]);
     let chunk = ChunkDescriptor {
         state: ChunkState::Open,
         wear: 9,
@@ -91,6 +92,23 @@ fn lists_commands_and_completions_come_back() {
     let errors = SectorErrors(vec![(63, VectorError::Unwritten), (2, VectorError::Unrecovered)]);
     assert_eq!(wire::completion(&errors), (1 << 63 | 1 << 2, 0x281));
     assert_eq!(wire::completion(&SectorErrors::default()), (0, 0));
+}
+
+#[test]
+fn any_bytes_are_a_list_that_comes_back_or_no_list() {
+    let mut rng = seeded(1);
+    let mut lists = 0;
+    for _ in 0..4_000 {
+        let bits = below(&mut rng, 20);
+        let count = 1 + below(&mut rng, 4);
+        let mut bytes: Vec<u8> = (0..count).flat_map(|_| below(&mut rng, 1 << bits).to_le_bytes()).collect();
+        bytes.truncate(bytes.len() - usize::from(below(&mut rng, 20) == 0));
+        if let Ok(list) = wire::decode_list(&bytes, format()) {
+            assert_eq!(wire::encode_list(&list, format()), bytes);
+            lists += 1;
+        }
+    }
+    assert!(lists > 1_000 && lists < 4_000, "{lists}");
 }
 
 #[test]
