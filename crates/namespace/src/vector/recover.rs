@@ -4,6 +4,10 @@
 //! pages at its end that cannot be read: their program failed, or it or an erase was cut short. Such a chunk
 //! is closed, and so is one whose planes differ: the host resets it. With [`FailedProgram::SkipsUnit`] a write
 //! unit that failed counts as written, so that its chunk stays open.
+//!
+//! Planes of a chunk are erased each by itself. Where some of them were written again and others still have
+//! what they had before the reset, the sequence numbers of the first pages are not consecutive; nothing of
+//! such a chunk counts as written.
 
 use super::chunks::Chunk;
 use super::namespace::VectorNamespace;
@@ -50,10 +54,36 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
                 }
             }
         }
+        if whole > 0 && !self.is_of_one_reset(start)? {
+            (whole, is_cut) = (0, true);
+        }
         let written = whole * unit;
         let is_full = written == self.layout.vector().sectors;
         let state = if is_cut || is_full { ChunkState::Closed } else { ChunkState::Open };
         Ok(Chunk { state, written })
+    }
+
+    /// Whether the planes of a chunk were written since the same reset, as far as their first pages can be
+    /// read.
+    fn is_of_one_reset(&mut self, start: SectorAddress) -> FlashResult<bool> {
+        if !self.stores_data || self.layout.vector().pages.chunk_planes() == 1 {
+            return Ok(true);
+        }
+        let mut first = None;
+        for (plane, block) in (0..).zip(self.layout.blocks(start)) {
+            let page = self.layout.flash().page(block, 0);
+            match self.device.read_part(page, 0, &mut [0], Issue::new(SimTime::ZERO, Cause::Meta)) {
+                Ok(read) => {
+                    let seq = read.oob.tag().map(|tag| tag.seq.wrapping_sub(plane));
+                    if *first.get_or_insert(seq) != seq {
+                        return Ok(false);
+                    }
+                }
+                Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
     }
 
     /// Pages of a block up to the last that can be read, of so many; programs go on with higher numbers.
@@ -61,8 +91,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         for index in (0..pages).rev() {
             let page = self.layout.flash().page(block, index);
             report.scanned_pages += 1;
-            let mut data = [0; 1];
-            match self.device.read_part(page, 0, &mut data, Issue::new(SimTime::ZERO, Cause::Meta)) {
+            match self.device.read_part(page, 0, &mut [0], Issue::new(SimTime::ZERO, Cause::Meta)) {
                 Ok(read) => match read.oob.tag() {
                     Some(tag) if tag.page == page => {
                         self.next_seq = self.next_seq.max(tag.seq + 1);

@@ -8,10 +8,13 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::vector::{
     ChunkState, MediaEvent, MediaFailure, SectorAddress, VectorCommand, VectorError,
 };
-use nandscape_core::{Command, FlashError, FtlError, InjectedFault, NamespaceError, Reply, Subsystem};
+use nandscape_core::{
+    BlockId, BlockState, Command, FlashError, FtlError, InjectedFault, NamespaceError, Oob, Reply, Subsystem,
+};
 use nandscape_media::BadBlocks;
+use nandscape_media::Medium;
 use nandscape_media::faults::{Fault, FaultPlan, PowerCut, Scripted};
-use nandscape_namespace::vector::{FailedProgram, VectorSetup};
+use nandscape_namespace::vector::{FailedProgram, VectorOob, VectorSetup, VectorTag};
 
 const CHUNK: SectorAddress = SectorAddress { group: 1, unit: 0, chunk: 3, sector: 0 };
 
@@ -148,7 +151,31 @@ fn sectors_that_cannot_be_read_fail_alone_and_are_told() {
     check(&mut vectored, &model, "after the copy");
 }
 
-/// The number of a power cut, if a command ended with one.
+#[test]
+fn planes_that_were_not_erased_together_do_not_show_what_they_had_before() {
+    let setup = VectorSetup { spans_planes: true, ..setup() };
+    let (mut vectored, handle) = open(nand(BadBlocks::None, None), &setup, &FaultPlan::default());
+    let sectors = geometry(&mut vectored).sectors;
+    write(&mut vectored, CHUNK, 0, sectors);
+    // The power was lost when one plane had been erased and written again, and the other one not erased yet.
+    let mut nand = handle.nand();
+    let block = BlockId(8 + CHUNK.chunk);
+    nand.erase(block).unwrap();
+    for index in 0..2 {
+        let page = nand.geometry().page(block, index);
+        let oob = Oob::of(VectorTag { page, seq: 13 + 2 * u64::from(index) });
+        nand.program(page, oob, Some(&[9; 2048])).unwrap();
+    }
+    let mut model = Model::new(geometry(&mut vectored));
+    let (mut vectored, _) = open(nand, &setup, &FaultPlan::default());
+    model.chunk(CHUNK).is_closed = true;
+    check(&mut vectored, &model, "after the start");
+    let reset = VectorCommand::Reset([CHUNK].into());
+    assert_eq!(submit(&mut vectored, reset, Payload::None), Ok(Reply::Nothing));
+    assert!(write(&mut vectored, CHUNK, 0, sectors).iter().all(Option::is_none));
+}
+
+/// Whether a command ended with a power cut.
 fn is_cut(result: &Result<Reply, NamespaceError>) -> bool {
     let flash = |error: &FlashError| matches!(error, FlashError::Injected(InjectedFault::PowerLost { .. }));
     matches!(result, Err(NamespaceError::Ftl(FtlError::Flash(error))) if flash(error))
