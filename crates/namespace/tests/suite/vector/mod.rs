@@ -4,6 +4,7 @@
 mod cost;
 mod faults;
 mod model;
+mod order;
 mod random;
 mod wire;
 
