@@ -51,7 +51,8 @@ impl ErrorClass {
             NamespaceError::Lost { .. } | NamespaceError::Zone(ZoneError::ReadOnly | ZoneError::Offline) => {
                 Self::Medium
             }
-            NamespaceError::Zone(_) => Self::Invalid,
+            NamespaceError::Vector(error) if error.is_of_medium() => Self::Medium,
+            NamespaceError::Zone(_) | NamespaceError::Vector(_) => Self::Invalid,
             NamespaceError::NotSupported { .. } => Self::Unsupported,
         }
     }
@@ -93,6 +94,7 @@ mod tests {
     use crate::addr::{BlockId, Extent, Lpn, Ppn};
     use crate::command::{BlockCommand, Op};
     use crate::ftl::Hint;
+    use crate::vector::VectorError;
 
     fn extent() -> Extent {
         Extent::new(0, 1)
@@ -124,6 +126,9 @@ mod tests {
         table.extend(ZoneError::ALL.map(|error| {
             let is_failed = matches!(error, ZoneError::ReadOnly | ZoneError::Offline);
             (error.into(), if is_failed { ErrorClass::Medium } else { ErrorClass::Invalid })
+        }));
+        table.extend(VectorError::ALL.map(|error| {
+            (error.into(), if error.is_of_medium() { ErrorClass::Medium } else { ErrorClass::Invalid })
         }));
         let flashes = [
             FlashError::Uncorrectable { page },

@@ -4,6 +4,7 @@ use crate::addr::Extent;
 use crate::clock::Token;
 use crate::error::{NamespaceError, NamespaceResult};
 use crate::ftl::Hint;
+use crate::vector::{ChunkDescriptor, MediaEvent, SectorErrors, VectorCommand, VectorGeometry};
 use crate::zone::{ZoneCommand, ZoneReport};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub enum Command {
     Block(BlockCommand),
     /// What only zones are asked for.
     Zone(ZoneCommand),
+    /// Sectors and chunks of the flash, by lists of addresses.
+    Vector(VectorCommand),
 }
 
 impl Command {
@@ -26,21 +29,22 @@ impl Command {
         match self {
             Self::Block(command) => command.op.name(),
             Self::Zone(command) => command.name(),
+            Self::Vector(command) => command.name(),
         }
     }
 
     /// The block command that it is; of any other an error, for a namespace that has no other.
     #[inline]
-    pub const fn into_block(self) -> NamespaceResult<BlockCommand> {
+    pub fn into_block(self) -> NamespaceResult<BlockCommand> {
         match self {
             Self::Block(command) => Ok(command),
-            Self::Zone(command) => Err(NamespaceError::NotSupported { command: command.name() }),
+            other => Err(NamespaceError::NotSupported { command: other.name() }),
         }
     }
 
     /// Whether it asks for data.
     pub const fn is_read(&self) -> bool {
-        matches!(self, Self::Block(BlockCommand { op: Op::Read, .. }))
+        matches!(self, Self::Block(BlockCommand { op: Op::Read, .. }) | Self::Vector(VectorCommand::Read(_)))
     }
 
     /// Whether it needs neither room nor leave to write.
@@ -48,6 +52,7 @@ impl Command {
         match self {
             Self::Block(command) => matches!(command.op, Op::Read | Op::Flush),
             Self::Zone(command) => matches!(command, ZoneCommand::Report { .. }),
+            Self::Vector(command) => command.writes_nothing(),
         }
     }
 }
@@ -79,6 +84,14 @@ pub enum Reply {
     Appended(u64),
     /// A report of zones.
     Zones(Box<ZoneReport>),
+    /// A vector command that failed at some of its addresses.
+    Failed(Box<SectorErrors>),
+    /// The shape of a namespace with vector access.
+    Geometry(Box<VectorGeometry>),
+    /// A report of chunks, by number.
+    Chunks(Box<[ChunkDescriptor]>),
+    /// Events of the medium, by number.
+    MediaEvents(Box<[MediaEvent]>),
 }
 
 impl From<Token> for Answer {

@@ -2,6 +2,7 @@
 
 use crate::addr::Extent;
 use crate::ftl::FtlError;
+use crate::vector::VectorError;
 use crate::zone::ZoneError;
 
 /// Why a namespace refuses a command.
@@ -33,6 +34,9 @@ pub enum NamespaceError {
     NotSupported { command: &'static str },
     #[error(transparent)]
     Zone(#[from] ZoneError),
+    /// Nothing was done.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
 }
 
 /// What a namespace gives, or why it refused or failed.

@@ -10,6 +10,7 @@ use crate::ftl::{FlashLayer, Ftl};
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
 use crate::placement::PlacementReport;
+use crate::vector::{ChunkDescriptor, VectorCounts, VectorGeometry};
 use crate::zone::{Zone, ZoneCounts};
 
 /// Counts what hosts ask for.
@@ -46,6 +47,18 @@ pub trait ZoneReports {
 
     /// What happened to the zones of a namespace since the last reset.
     fn zone_counts(&self, namespace: u32) -> ZoneCounts;
+}
+
+/// Tells of chunks.
+pub trait VectorReports {
+    /// The shape of a namespace.
+    fn geometry(&self, namespace: u32) -> VectorGeometry;
+
+    /// What a report says of a chunk, by its number.
+    fn chunk(&self, namespace: u32, chunk: u32) -> ChunkDescriptor;
+
+    /// What happened to the chunks of a namespace since the last reset.
+    fn vector_counts(&self, namespace: u32) -> VectorCounts;
 }
 
 /// The layers over a flash device: one for each NVM set, or a single one of another kind.
@@ -122,6 +135,8 @@ pub struct Inspect<'a> {
     pub cache: Option<&'a dyn CacheReports>,
     /// Zones, where a namespace has any.
     pub zones: Option<&'a dyn ZoneReports>,
+    /// Chunks, where a namespace has vector access.
+    pub vectors: Option<&'a dyn VectorReports>,
 }
 
 impl<'a> Inspect<'a> {

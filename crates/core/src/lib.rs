@@ -21,7 +21,7 @@
 //! * [`recovery`]: what a start from flash found and did.
 //! * [`registry`]: entries and their parameters; [`params`]: typed keys and checked parameter sets;
 //!   [`units`]: sizes, times and counts as typed by people.
-//! * [`zone`]: the zoned command set.
+//! * [`zone`]: the zoned command set; [`vector`]: the vector command set.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 
@@ -54,6 +54,7 @@ pub mod store;
 pub mod subsystem;
 pub mod time;
 pub mod units;
+pub mod vector;
 pub mod zone;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
@@ -76,7 +77,7 @@ pub use ftl::{
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{
     CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, PlacementReports,
-    ZoneReports,
+    VectorReports, ZoneReports,
 };
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};

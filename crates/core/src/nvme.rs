@@ -5,6 +5,7 @@ use crate::class::ErrorClass;
 use crate::command::Command;
 use crate::error::{NamespaceError, NamespaceResult};
 use crate::time::SimTime;
+use crate::vector::VectorError;
 use crate::zone::ZoneError;
 
 /// The queue of a command: each kind numbers its opcodes by itself.
@@ -110,6 +111,9 @@ pub enum NvmeStatus {
     /// What zones refuse, with a status of its own for each reason.
     #[error(transparent)]
     Zone(#[from] ZoneError),
+    /// What vector access refuses, with a status of its own for each reason.
+    #[error(transparent)]
+    Vector(#[from] VectorError),
 }
 
 /// What an NVMe command gives, or the status that it fails with.
@@ -120,6 +124,9 @@ impl NvmeStatus {
     pub const fn of(command: &Command, error: &NamespaceError) -> Self {
         if let NamespaceError::Zone(error) = error {
             return Self::Zone(*error);
+        }
+        if let NamespaceError::Vector(error) = error {
+            return Self::Vector(*error);
         }
         match ErrorClass::of(command, error) {
             ErrorClass::Medium if command.is_read() => Self::UnrecoveredReadError,
@@ -151,6 +158,7 @@ impl NvmeStatus {
             Self::WriteFault => (2, 0x80),
             Self::UnrecoveredReadError => (2, 0x81),
             Self::Zone(error) => ((error.status() >> 8) as u8, error.status() as u8),
+            Self::Vector(error) => ((error.status() >> 8) as u8, error.status() as u8),
         }
     }
 }
@@ -190,6 +198,8 @@ mod tests {
             (Op::Write, &ZoneError::InvalidWrite.into(), (1, 0xbc)),
             (Op::Read, &ZoneError::Offline.into(), (1, 0xbb)),
             (Op::Read, &ZoneError::OutOfRange.into(), (0, 0x80)),
+            (Op::Read, &VectorError::Unwritten.into(), (2, 0x87)),
+            (Op::Write, &VectorError::OutOfOrder.into(), (2, 0xf2)),
         ] {
             let command = BlockCommand::new(op, extent, Hint::default()).into();
             assert_eq!(NvmeStatus::of(&command, error).code(), code, "{op:?}: {error}");

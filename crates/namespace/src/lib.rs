@@ -1,5 +1,5 @@
 //! What a host sees over translation layers: block commands on namespaces over NVM sets ([`NvmSubsystem`],
-//! [`sets`]), directives ([`directives`]) and zones ([`zones`]). [`NamespaceStore`] is a namespace as one
+//! [`sets`]), directives ([`directives`]), zones ([`zones`]) and vector access ([`vector`]). [`NamespaceStore`] is a namespace as one
 //! side of a cache.
 
 mod admin;
@@ -7,6 +7,7 @@ pub mod directives;
 pub mod sets;
 mod store;
 mod subsystem;
+pub mod vector;
 pub mod zones;
 
 pub use admin::{GET_FEATURES, GET_LOG_PAGE, IDENTIFY, SET_FEATURES};

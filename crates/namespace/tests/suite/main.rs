@@ -6,4 +6,5 @@ mod predictable;
 mod sets;
 mod store;
 mod subsystem;
+mod vector;
 mod zones;
