@@ -1,11 +1,11 @@
 //! A zoned namespace over a flash device.
 
 use super::body::{Body, Done, Fault, FlashRules};
-use super::layout::ZoneLayout;
 use super::metadata::Record;
 use super::pool::Pool;
 use super::recover::ZoneStartError;
-use super::stripes::{Striping, ZoneStripes};
+use super::setup::{CommandTimes, ZoneSetup};
+use super::stripes::Striping;
 use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
@@ -14,122 +14,13 @@ use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
 };
 use nandscape_core::{
-    Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Geometry, Hint, Issue,
-    NamespaceError, NamespaceInfo, NamespaceResult, Op, ParamError, RecoveryReport, Reply, SimTime,
-    Submitted, Token, Way,
+    Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Hint, Issue,
+    NamespaceError, NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Submitted, Token,
+    Way,
 };
 
 /// Seed of the times of commands.
 const DRAWS: u64 = 0x7a6f_6e65;
-
-/// Time that the controller needs for commands, one after the other, in nanoseconds; besides the latencies of
-/// the host link.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct CommandTimes {
-    pub read_ns: u64,
-    pub write_ns: u64,
-    pub append_ns: u64,
-    /// A command that changes the state of zones or reports them.
-    pub manage_ns: u64,
-    /// More for a command that takes a zone out of the empty state.
-    pub open_ns: u64,
-    /// From the start of a reset until its erases, while other commands go on.
-    pub reset_ns: u64,
-    /// Those of reads, writes and appends are off by up to this share, evenly drawn.
-    pub spread: f64,
-    /// Bytes of a write or an append for which the controller needs its time, and again for each more of
-    /// them; 0: its time is the same for any length.
-    pub unit_bytes: u64,
-}
-
-impl CommandTimes {
-    /// How many times the controller needs its time for so many bytes.
-    const fn units(&self, bytes: u64) -> u64 {
-        if self.unit_bytes == 0 { 1 } else { bytes.div_ceil(self.unit_bytes) }
-    }
-}
-
-/// What a zoned namespace is made with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ZoneSetup {
-    /// Its name, by which job files address it.
-    pub name: String,
-    /// Zones as the host sees them; their number is that of the most that fit if it is 0.
-    pub layout: ZoneLayout,
-    /// Zones as they lie on the flash.
-    pub stripes: ZoneStripes,
-    /// How they treat the flash.
-    pub rules: FlashRules,
-    /// Blocks of each die that no zone gets at first, for those that fail and for the metadata log.
-    pub spare_blocks: u32,
-    /// Time of commands.
-    pub times: CommandTimes,
-}
-
-impl ZoneSetup {
-    /// Checks that everything fits together; gives the layout with the number of zones. The errors name the
-    /// keys below `zone.`.
-    pub fn check(&self, geometry: &Geometry) -> Result<ZoneLayout, ParamError> {
-        self.stripes.check(geometry)?;
-        let error = |key: &str, value: u64, expected: String| {
-            Err(ParamError::bad(format!("zone.{key}"), value.to_string(), &expected))
-        };
-        let page = u64::from(geometry.page_bytes);
-        let per_page = page / u64::from(geometry.sector_bytes);
-        let (capacity, most) = (self.layout.capacity, self.stripes.pages(geometry) * per_page);
-        if !capacity.is_multiple_of(per_page) || capacity > most {
-            let expected = format!(
-                "whole pages of {page} bytes, up to the {most} logical blocks of zone.dies x zone.blocks_per_die blocks"
-            );
-            return error("capacity", capacity, expected);
-        }
-        if per_page > u64::from(u128::BITS) {
-            let expected = format!("at least a 128th of the pages of {page} bytes");
-            return Err(ParamError::bad("device.sector", geometry.sector_bytes.to_string(), &expected));
-        }
-        if geometry.pages_per_block > u32::from(u16::MAX) {
-            let pages = geometry.pages_per_block.to_string();
-            return Err(ParamError::bad("device.pages_per_block", pages, "at most 65535 for zones"));
-        }
-        if u64::from(self.layout.extension_bytes) + 64 > page {
-            return error(
-                "descriptor_bytes",
-                self.layout.extension_bytes.into(),
-                format!("less than a page of {page} bytes"),
-            );
-        }
-        if let Some(areas) = self.layout.random
-            && !areas.granularity.is_multiple_of(per_page)
-        {
-            return error(
-                "zrwa_granularity",
-                areas.granularity,
-                format!("multiples of the {per_page} logical blocks of a page"),
-            );
-        }
-        let blocks = geometry.blocks_per_unit();
-        let room = blocks.saturating_sub(self.spare_blocks) / self.stripes.blocks_per_die;
-        let zones = room * self.stripes.groups(geometry);
-        let layout = ZoneLayout {
-            zones: if self.layout.zones == 0 { zones } else { self.layout.zones },
-            ..self.layout
-        };
-        if zones == 0 || layout.zones > zones {
-            let expected = format!(
-                "fewer than the {blocks} blocks of a die, so that zones of {} fit",
-                self.stripes.blocks_per_die
-            );
-            return error("spare", self.spare_blocks.into(), expected);
-        }
-        let pages = u64::from(layout.zones) * (capacity / per_page);
-        if pages > u64::from(nandscape_core::Lpn::MAX.0) {
-            return error("capacity", capacity, "at most 2^32 pages in all zones".to_owned());
-        }
-        layout.check()?;
-        Ok(layout)
-    }
-}
 
 /// A namespace whose zones lie on the blocks of a flash device. Sequential zones are written at their write
 /// pointers; every state, limit and refusal is that of NVMe ZNS 1.1.
@@ -386,7 +277,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             done = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
-        Ok(self.body.device.join(done, durable))
+        let done = self.body.device.join(done, durable);
+        // Answered data may lie in pages whose programs are under way, or behind such pages in its zone.
+        let under_way = self.body.device.join(self.body.programs, self.body.log.done);
+        Ok(self.body.device.join(done, under_way))
     }
 
     pub(super) fn zone(&mut self, command: ZoneCommand, payload: Payload<'_>, at: SimTime) -> Submitted {
@@ -537,7 +431,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            after = self.body.pad(zone, end, at, after).map_err(refused)?;
+            after = self.body.pad(zone, end, true, at, after).map_err(refused)?;
         }
         let done = self.body.release(zone, Issue::new(at, Cause::Host).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);
@@ -571,7 +465,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             done = self.body.device.join(done, one);
         }
         if self.body.rules.pads && self.body.programmed(zone) > 0 {
-            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), at, Token::NONE)?;
+            let padded =
+                self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), false, at, Token::NONE)?;
             done = self.body.device.join(done, padded);
         }
         Ok(done)
@@ -598,7 +493,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Nothing is queued from `at` on.
     pub(super) fn reset_time(&mut self, at: SimTime) {
         self.busy = at;
-        self.body.log.done = Token::NONE;
+        (self.body.log.done, self.body.programs) = (Token::NONE, Token::NONE);
         self.body.device.reset_time(at);
     }
 }

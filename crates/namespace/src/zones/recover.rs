@@ -18,7 +18,7 @@ use nandscape_core::zone::ZoneState;
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, FlashResult, Geometry, Issue, Lpn, Ppn, RecoveryReport, SimTime,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why zones cannot be made of what a device holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +53,7 @@ struct Said {
     failed: BTreeMap<u32, bool>,
     shrunk: BTreeMap<u32, u32>,
     held: BTreeMap<(u32, u32), (u128, Vec<u8>)>,
+    retired: BTreeSet<u32>,
     /// Pieces of a page whose last one has not come.
     pieces: Vec<HeldPiece>,
 }
@@ -79,6 +80,9 @@ impl Said {
             }
             Record::Shrunk { zone, slots } => {
                 self.shrunk.insert(zone, slots);
+            }
+            Record::Retired { block } => {
+                self.retired.insert(block);
             }
             Record::Held(piece) => {
                 let is_next = |before: &HeldPiece| (before.zone, before.page) == (piece.zone, piece.page);
@@ -158,7 +162,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         seq: u64,
         mut report: RecoveryReport,
     ) -> Result<RecoveryReport, ZoneStartError> {
-        let geometry = *self.geometry();
         self.log = Log::default();
         self.log.reset_seqs = vec![0; self.zones() as usize];
         for (zone, seq) in &said.resets {
@@ -181,7 +184,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             for (one, _) in candidates {
                 self.next_seq = self.next_seq.max(one.seq);
                 if best.is_none_or(|best| best.block != one.block) {
-                    self.pool.give(geometry.unit_of(one.block).0, one.block, true);
+                    self.free(one.block);
                 }
             }
             if let Some(best) = best {
@@ -191,6 +194,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         self.next_seq += 1;
+        // What they held is elsewhere for sure by now.
+        let is_bound = |block: u32| bound.values().any(|one| one.block.0 == block);
+        for block in said.retired.iter().copied().filter(|block| !is_bound(*block)).map(BlockId) {
+            self.pool.drop(self.geometry().unit_of(block).0, block);
+            self.device.mark_bad(block);
+        }
         for zone in 0..self.zones() {
             let mut pages = 0;
             while pages < self.zone_pages {
@@ -223,7 +232,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 continue;
             }
             match self.replace(zone, Spot { die, slot, page: counts }, SimTime::ZERO) {
-                Ok(_) => self.pool.give(geometry.unit_of(one.block).0, one.block, true),
+                Ok(_) => self.free(one.block),
                 Err(_) => faults.push(zone),
             }
         }
@@ -288,6 +297,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let unit = self.striping.unit(zone, spot.die);
         self.bind(zone, spot, BlockId::NONE);
         self.pool.owe(unit, 1);
+        self.free(block);
+    }
+
+    /// Nobody needs what a block holds.
+    fn free(&mut self, block: BlockId) {
+        let unit = self.geometry().unit_of(block).0;
         self.pool.give(unit, block, true);
     }
 
@@ -392,6 +407,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         said.resets.retain(|zone, _| *zone < zones);
         said.shrunk.retain(|zone, slots| *zone < zones && *slots <= self.striping.blocks_per_die);
         said.held.retain(|(zone, _), _| *zone < zones);
+        said.retired.retain(|block| *block < geometry.blocks());
         Ok((Some(said), next, count))
     }
 }

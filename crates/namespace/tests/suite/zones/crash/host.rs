@@ -90,9 +90,10 @@ impl ZoneHost {
         match latest.position(|(expected, salt)| *salt != Some(expected)) {
             None => Ok(()),
             Some(block) => Err(format!(
-                "block {block} of zone {zone}, {:?} with {}, is not what was written last, without a cut in between",
+                "block {block} of zone {zone}, {:?} with {}, is {:x?} and not what was written last, without a cut in between",
                 found.zone.state,
-                found.pointer()
+                found.pointer(),
+                found.salts[block]
             )),
         }
     }
