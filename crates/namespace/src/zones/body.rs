@@ -71,6 +71,8 @@ pub(super) struct Body<D, O> {
     pub stores_data: bool,
     /// Completes with every program of a page of a zone, on a device whose controller loses what it has.
     pub programs: Token,
+    /// Completes with what a start did to the flash; every program comes after it.
+    pub started: Token,
     /// Blocks that are out of use, and how many of them the log has.
     pub retired: Vec<BlockId>,
     pub retired_logged: usize,
@@ -109,6 +111,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             block_bytes: geometry.sector_bytes,
             stores_data,
             programs: Token::NONE,
+            started: Token::NONE,
             retired: Vec::new(),
             retired_logged: 0,
             next_seq: 1,
@@ -265,7 +268,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// A block could not be erased: it is bad from now on. Other errors are passed on.
-    fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
+    pub(super) fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
         match error {
             FlashError::EraseFailed { .. } | FlashError::WornOut { .. } => {
                 self.device.mark_bad(block);
@@ -303,6 +306,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let spot = self.striping.spot(index);
         let mut block = self.block_at(zone, spot);
         let mut issue = Issue { held, ..issue };
+        if self.started != Token::NONE {
+            issue.after = self.device.join(issue.after, self.started);
+        }
         if spot.page == 0 || block == BlockId::NONE {
             block = self.take_block(self.striping.unit(zone, spot.die), Cause::Host, issue.at)?;
             self.bind(zone, spot, block);

@@ -493,7 +493,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Nothing is queued from `at` on.
     pub(super) fn reset_time(&mut self, at: SimTime) {
         self.busy = at;
-        (self.body.log.done, self.body.programs) = (Token::NONE, Token::NONE);
+        self.body.log.done = Token::NONE;
+        (self.body.programs, self.body.started) = (Token::NONE, Token::NONE);
         self.body.device.reset_time(at);
     }
 }

@@ -184,7 +184,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             for (one, _) in candidates {
                 self.next_seq = self.next_seq.max(one.seq);
                 if best.is_none_or(|best| best.block != one.block) {
-                    self.free(one.block);
+                    self.discard(one.block)?;
                 }
             }
             if let Some(best) = best {
@@ -228,18 +228,21 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 continue;
             }
             if counts == 0 {
-                self.unbind(zone, Spot { die, slot, page: 0 });
+                self.unbind(zone, Spot { die, slot, page: 0 })?;
                 continue;
             }
             match self.replace(zone, Spot { die, slot, page: counts }, SimTime::ZERO) {
-                Ok(_) => self.free(one.block),
+                Ok(_) => self.discard(one.block)?,
                 Err(_) => faults.push(zone),
             }
         }
         self.restore(table, said, &faults);
         self.log.adopt(log_blocks, seq);
         match self.snapshot(table, SimTime::ZERO) {
-            Ok(_) => Ok(report),
+            Ok(_) => {
+                self.started = self.log.done;
+                Ok(report)
+            }
             Err(Fault::NoBlock) => Err(ZoneStartError::NoBlock),
             Err(Fault::Flash(error)) => Err(error.into()),
         }
@@ -292,18 +295,29 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
-    fn unbind(&mut self, zone: u32, spot: Spot) {
+    fn unbind(&mut self, zone: u32, spot: Spot) -> FlashResult<()> {
         let block = self.block_at(zone, spot);
-        let unit = self.striping.unit(zone, spot.die);
         self.bind(zone, spot, BlockId::NONE);
-        self.pool.owe(unit, 1);
-        self.free(block);
+        self.pool.owe(self.striping.unit(zone, spot.die), 1);
+        self.discard(block)
     }
 
-    /// Nobody needs what a block holds.
-    fn free(&mut self, block: BlockId) {
-        let unit = self.geometry().unit_of(block).0;
-        self.pool.give(unit, block, true);
+    /// Erases a block whose pages are not those of its zone. What is programmed later comes after that, lest
+    /// a later start finds the pages again, behind new ones.
+    fn discard(&mut self, block: BlockId) -> FlashResult<()> {
+        let issue = Issue::new(SimTime::ZERO, Cause::Meta).after(self.log.done);
+        match self.device.erase(block, issue) {
+            Ok(done) => {
+                self.log.done = self.device.join(self.log.done, done);
+                let unit = self.geometry().unit_of(block).0;
+                self.pool.give(unit, block, false);
+                Ok(())
+            }
+            Err(error) => match self.retire(block, error) {
+                Err(Fault::Flash(error)) => Err(error),
+                _ => Ok(()),
+            },
+        }
     }
 
     /// The zone, die and slot whose first page this is, if a block of a unit can be there.
