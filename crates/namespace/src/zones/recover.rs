@@ -370,7 +370,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         report: &mut RecoveryReport,
     ) -> FlashResult<(Option<Said>, u64, usize)> {
         let mut pages: BTreeMap<u64, LogPage> = BTreeMap::new();
-        let mut newest: BTreeMap<BlockId, u64> = BTreeMap::new();
+        let mut numbers: BTreeMap<BlockId, (u64, u64)> = BTreeMap::new();
         let mut data = vec![0; self.page_bytes as usize];
         for block in blocks.iter() {
             for page in 0..self.device.write_pointer(*block) {
@@ -381,8 +381,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     Ok(read) => {
                         if let Some(kept) = metadata::decode_page(&data) {
                             let seq = read.oob.tag().seq;
-                            let last = newest.entry(*block).or_default();
-                            *last = seq.max(*last);
+                            let (least, most) = numbers.entry(*block).or_insert((seq, seq));
+                            (*least, *most) = (seq.min(*least), seq.max(*most));
                             pages.insert(seq, kept);
                         }
                     }
@@ -402,8 +402,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         };
         let lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
         let Some((first, _)) = lasts.filter_map(first_of).next() else { return Ok((None, next, count)) };
+        // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that any
+        // number of starts may be cut short in a row.
+        let is_next = |seq: &u64| pages.get(seq).is_some_and(|page| page.flags & FIRST == 0);
+        let end = (first + 1..).find(|seq| !is_next(seq)).expect("numbers end");
         blocks.retain(|block| {
-            let is_live = newest.get(block).is_some_and(|last| *last >= first);
+            let is_live = numbers.get(block).is_some_and(|(least, most)| *most >= first && *least < end);
             if !is_live {
                 self.pool.give(geometry.unit_of(*block).0, *block, true);
             }
@@ -412,8 +416,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         report.checkpoint = first;
         report.source = RecoverySource::Checkpoint;
         let mut said = Said::default();
-        for seq in first.. {
-            let Some(page) = pages.remove(&seq) else { break };
+        for seq in first..end {
+            let page = pages.remove(&seq).expect("the run has no gap");
             report.map_entries += page.records.len() as u64;
             page.records.into_iter().for_each(|record| said.apply(record, self.page_bytes));
         }
