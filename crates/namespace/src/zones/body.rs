@@ -14,9 +14,8 @@ use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::divide::split;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
+    Barrier, BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
 };
-use std::collections::BTreeMap;
 
 /// Why pages of a zone could not be programmed or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,17 +62,22 @@ pub(super) struct Body<D, O> {
     held: Vec<Option<Box<Held>>>,
     /// Zones that hold something, and some that no longer do.
     held_zones: Vec<u32>,
-    /// By zone: what its first program since the start waits for.
-    pub gates: BTreeMap<u32, Token>,
     /// Blocks of each zone in each of its dies.
     slots: Vec<u32>,
     /// Pages of a zone whose blocks are all there.
     pub zone_pages: u32,
-    pages_per_block: u32,
+    pub pages_per_block: u32,
     pub page_bytes: u32,
     /// Logical block.
     pub block_bytes: u32,
     pub stores_data: bool,
+    /// Completes with every program of a page of a zone, on a device whose controller loses what it has.
+    pub programs: Token,
+    /// Completes with what a start did to the flash; every program comes after it.
+    pub started: Token,
+    /// Blocks that are out of use, and how many of them the log has.
+    pub retired: Vec<BlockId>,
+    pub retired_logged: usize,
     /// Number of the next binding.
     pub next_seq: u64,
     oob: std::marker::PhantomData<fn() -> O>,
@@ -102,13 +106,16 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             host_pages: vec![0; zones as usize],
             held: vec![None; zones as usize],
             held_zones: Vec::new(),
-            gates: BTreeMap::new(),
             slots: vec![striping.blocks_per_die; zones as usize],
             zone_pages,
             pages_per_block: geometry.pages_per_block,
             page_bytes: geometry.page_bytes,
             block_bytes: geometry.sector_bytes,
             stores_data,
+            programs: Token::NONE,
+            started: Token::NONE,
+            retired: Vec::new(),
+            retired_logged: 0,
             next_seq: 1,
             oob: std::marker::PhantomData,
         };
@@ -255,8 +262,15 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
+    /// Comes after a token, and after everything that was programmed so far, on a device whose buffer loses
+    /// programs.
+    pub fn ordered(&mut self, done: Token, at: SimTime) -> Done {
+        let ordered = self.device.barrier(Barrier::Order, at)?;
+        Ok(self.device.join(done, ordered))
+    }
+
     /// A block could not be erased: it is bad from now on. Other errors are passed on.
-    pub fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
+    pub(super) fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
         match error {
             FlashError::EraseFailed { .. } | FlashError::WornOut { .. } => {
                 self.device.mark_bad(block);
@@ -276,15 +290,26 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Done {
+        self.program_as(zone, None, (transfer, held), data, issue)
+    }
+
+    /// The same; a block that it binds has a number that a reset has made void, if one is given.
+    #[inline]
+    fn program_as(
+        &mut self,
+        zone: u32,
+        void: Option<u64>,
+        (transfer, held): (u32, u32),
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Done {
         let index = self.programmed[zone as usize];
         assert!(index < self.zone_pages, "page {index} of zone {zone} with {} pages", self.zone_pages);
         let spot = self.striping.spot(index);
         let mut block = self.block_at(zone, spot);
         let mut issue = Issue { held, ..issue };
-        if !self.gates.is_empty()
-            && let Some(gate) = self.gates.remove(&zone)
-        {
-            issue.after = self.device.join(issue.after, gate);
+        if self.started != Token::NONE {
+            issue.after = self.device.join(issue.after, self.started);
         }
         if spot.page == 0 || block == BlockId::NONE {
             block = self.take_block(self.striping.unit(zone, spot.die), issue.cause, issue.at)?;
@@ -293,85 +318,24 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             issue.after = self.device.join(issue.after, self.log.done);
         }
         let page = Ppn(block.0 * self.pages_per_block + spot.page);
-        let tag = ZoneTag { page: self.page_number(zone, index), copied: 0, seq: self.next_seq };
+        let seq = void.unwrap_or(self.next_seq);
+        let tag = ZoneTag { page: self.page_number(zone, index), copied: 0, seq };
         let done = match self.device.program(page, O::of(tag), transfer, data, issue) {
             Ok(done) => done,
+            Err(FlashError::ProgramFailed { .. }) if void.is_some() => issue.after,
             Err(FlashError::ProgramFailed { .. }) => {
                 self.program_elsewhere(zone, index, (transfer, data), issue)?
             }
             Err(error) => return Err(error.into()),
         };
         self.programmed[zone as usize] = index + 1;
+        if self.rules.is_volatile {
+            self.programs = self.device.join(self.programs, done);
+        }
         if issue.cause != Cause::Finish {
             self.host_pages[zone as usize] = index + 1;
         }
         Ok(done)
-    }
-
-    /// The program of a page failed: what its block holds moves to another one, where the page follows.
-    #[cold]
-    fn program_elsewhere(
-        &mut self,
-        zone: u32,
-        index: u32,
-        (transfer, data): (u32, Option<&[u8]>),
-        issue: Issue,
-    ) -> Done {
-        let spot = self.striping.spot(index);
-        loop {
-            let failed = self.block_at(zone, spot);
-            let moved = self.replace(zone, spot, issue.at)?;
-            self.device.mark_bad(failed);
-            let page = Ppn(self.block_at(zone, spot).0 * self.pages_per_block + spot.page);
-            let tag =
-                ZoneTag { page: self.page_number(zone, index), copied: spot.page as u16, seq: self.next_seq };
-            let after = self.device.join(issue.after, moved);
-            match self.device.program(page, O::of(tag), transfer, data, issue.after(after)) {
-                Ok(done) => return Ok(done),
-                Err(FlashError::ProgramFailed { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Moves the pages of a block before that of `spot` to a block that takes its place.
-    pub fn replace(&mut self, zone: u32, spot: Spot, at: SimTime) -> Done {
-        let old = self.block_at(zone, spot);
-        let unit = self.striping.unit(zone, spot.die);
-        let mut data = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
-        'block: loop {
-            let block = self.take_block(unit, Cause::Gc, at)?;
-            self.next_seq += 1;
-            let mut done = self.log.done;
-            for page in 0..spot.page {
-                let from = Ppn(old.0 * self.pages_per_block + page);
-                let read = self.device.read(
-                    from,
-                    self.page_bytes,
-                    data.as_deref_mut(),
-                    Issue::new(at, Cause::Gc),
-                )?;
-                done = self.device.join(done, read.done);
-                let index = self.striping.index(Spot { page, ..spot });
-                let tag = ZoneTag {
-                    page: self.page_number(zone, index),
-                    copied: spot.page as u16,
-                    seq: self.next_seq,
-                };
-                let to = Ppn(block.0 * self.pages_per_block + page);
-                let issue = Issue::new(at, Cause::Gc).after(done);
-                match self.device.program(to, O::of(tag), self.page_bytes, data.as_deref(), issue) {
-                    Ok(programmed) => done = programmed,
-                    Err(FlashError::ProgramFailed { .. }) => {
-                        self.device.mark_bad(block);
-                        continue 'block;
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            self.bind(zone, spot, block);
-            return Ok(done);
-        }
     }
 
     /// Data of the host for logical blocks of a zone, `first` counted in the zone, behind all that it has
@@ -432,7 +396,16 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
         let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
         let held = self.page_bytes - transfer;
-        let done = self.program(zone, (transfer, held), data, issue)?;
+        let done = match self.program(zone, (transfer, held), data, issue) {
+            Ok(done) => done,
+            Err(fault) => {
+                // It can still be read, and a flush logs it.
+                if let Some(page) = page {
+                    self.held_mut(zone).put_back(page);
+                }
+                return Err(fault);
+            }
+        };
         if page.is_some_and(|page| page.present != 0) {
             self.host_pages[zone as usize] = self.programmed(zone);
         }
@@ -442,29 +415,36 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page
     /// of the zone. Pages that the host did not fill count as padding.
     pub fn commit(&mut self, zone: u32, end: u32, ends: bool, issue: Issue) -> Done {
+        // Without its record, a page that the end of its zone filled up would be data.
+        let record = if ends { self.log.done } else { Token::NONE };
+        let after = self.device.join(issue.after, record);
         let mut done = Token::NONE;
         while self.programmed(zone) < end {
             let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
             let cause = if is_held && !ends { issue.cause } else { Cause::Finish };
-            let programmed = self.program_held(zone, 0, Issue { cause, ..issue })?;
+            let programmed = self.program_held(zone, 0, Issue { cause, after, ..issue })?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
     }
 
     /// Programs pages without data of the host, up to a page of the zone. Each stripe over all dies waits for
-    /// the one before, so that the host's writes come in between.
-    pub fn pad(&mut self, zone: u32, end: u32, issue: Issue) -> Done {
+    /// the one before, so that the host's writes come in between. `is_reset`: the zone is being reset, and the
+    /// pages must not count as written since.
+    pub fn pad(&mut self, zone: u32, end: u32, is_reset: bool, issue: Issue) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();
-        let (mut before, mut done) = (issue.after, issue.after);
+        let void = is_reset.then(|| self.log.reset_seqs[zone as usize] - 1);
+        // Without the record of what ends the zone, padding would be data.
+        let after = self.device.join(issue.after, self.log.done);
+        let (mut before, mut done) = (after, after);
         while self.programmed(zone) < end {
             if self.programmed(zone).is_multiple_of(row) {
                 before = done;
             }
             let issue = Issue::new(issue.at, Cause::Finish).after(before);
-            let held = self.page_bytes;
-            let programmed = self.program(zone, (0, held), zeroes.as_deref(), issue)?;
+            let pages = (0, self.page_bytes);
+            let programmed = self.program_as(zone, void, pages, zeroes.as_deref(), issue)?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
@@ -576,7 +556,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     pub fn check_invariants(&self) {
         let mut owner = vec![0u32; self.geometry().blocks() as usize];
         let bound = self.bound.iter().filter(|block| **block != BlockId::NONE).copied();
-        for block in bound.chain(self.pool.all()).chain(self.log.blocks()) {
+        for block in bound.chain(self.pool.all()).chain(self.log.blocks()).chain(self.retired.iter().copied())
+        {
             owner[block.index()] += 1;
         }
         for block in (0..self.geometry().blocks()).map(BlockId) {

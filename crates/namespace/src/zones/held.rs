@@ -87,4 +87,9 @@ impl Held {
     pub fn pop(&mut self) -> Option<HeldPage> {
         self.pages.pop_front()
     }
+
+    /// The first page comes back, since it could not be programmed.
+    pub fn put_back(&mut self, page: HeldPage) {
+        self.pages.push_front(page);
+    }
 }

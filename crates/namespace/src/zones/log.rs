@@ -31,11 +31,24 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             // With what the records say, since the table says it by now.
             self.snapshot(table, at)?;
         }
+        let retired = &self.retired[self.retired_logged..];
+        let retired = retired.iter().map(|block| Record::Retired { block: block.0 });
+        let records: Vec<Record> = retired.chain(records.iter().cloned()).collect();
+        self.retired_logged = self.retired.len();
         let mut done = Token::NONE;
-        for page in metadata::pages_of(records, self.page_bytes) {
+        for page in metadata::pages_of(&records, self.page_bytes) {
             done = self.log_page(0, page, at)?;
         }
-        Ok(done)
+        self.logged(done, at)
+    }
+
+    /// What comes next comes after a page of the log and all before it.
+    fn logged(&mut self, done: Token, at: SimTime) -> Done {
+        if !self.rules.is_volatile {
+            return Ok(done);
+        }
+        self.log.done = self.ordered(done, at)?;
+        Ok(self.log.done)
     }
 
     fn log_page(&mut self, flags: u32, records: &[Record], at: SimTime) -> Done {
@@ -91,16 +104,19 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         if pages.is_empty() {
             pages.push(&[]);
         }
+        // Held pages that were programmed meanwhile are in the run before alone.
+        self.log_after_programs(at)?;
         let mut done = Token::NONE;
         for (number, page) in pages.iter().enumerate() {
             let first = if number == 0 { FIRST } else { 0 };
             let last = if number + 1 == pages.len() { LAST } else { 0 };
             done = self.log_page(SNAPSHOT | first | last, page, at)?;
         }
+        done = self.logged(done, at)?;
         self.log.snapshot_pages = self.log.pages;
         for block in std::mem::take(&mut self.log.old) {
             if self.log.failed.contains(&block) {
-                self.device.mark_bad(block);
+                self.give_up(block);
             } else {
                 let unit = self.geometry().unit_of(block).0;
                 self.pool.give(unit, block, true);
@@ -111,8 +127,19 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         Ok(done)
     }
 
+    /// What is logged next comes after all pages of zones that were programmed so far.
+    fn log_after_programs(&mut self, at: SimTime) -> Done<()> {
+        if self.rules.is_volatile {
+            let programs = self.ordered(self.programs, at)?;
+            self.log.done = self.device.join(self.log.done, programs);
+        }
+        Ok(())
+    }
+
     fn all_records(&mut self, table: &ZoneTable) -> Vec<Record> {
-        let mut records = Vec::new();
+        let retired = self.retired.iter().map(|block| Record::Retired { block: block.0 });
+        let mut records: Vec<Record> = retired.collect();
+        self.retired_logged = self.retired.len();
         for zone in 0..self.zones() {
             let seq = self.log.reset_seqs.get(zone as usize).copied().unwrap_or(0);
             if seq > 0 {
@@ -160,7 +187,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         for zone in self.holding() {
             self.held_records(zone, true, &mut records);
         }
-        if records.is_empty() { Ok(Token::NONE) } else { self.log(&records, table, at) }
+        if records.is_empty() {
+            return Ok(Token::NONE);
+        }
+        // Data that is held lies behind that of the programs.
+        self.log_after_programs(at)?;
+        self.log(&records, table, at)
     }
 
     /// Notes that a zone was reset; gives the record. What it held is gone at once, lest a snapshot has it

@@ -34,6 +34,8 @@ pub(super) enum Record {
     Failed { zone: u32, is_offline: bool },
     /// Its blocks in each die became fewer.
     Shrunk { zone: u32, slots: u32 },
+    /// A program failed in a block, and what it held is elsewhere: the next start marks it bad.
+    Retired { block: u32 },
     /// A piece of a page that was in the controller.
     Held(HeldPiece),
 }
@@ -75,6 +77,7 @@ impl Record {
             Self::Extension { zone, bytes } => (3, *zone, 0, 0, bytes),
             Self::Failed { zone, is_offline } => (4, *zone, u64::from(*is_offline), 0, &[]),
             Self::Shrunk { zone, slots } => (5, *zone, u64::from(*slots), 0, &[]),
+            Self::Retired { block } => (7, *block, 0, 0, &[]),
             Self::Held(piece) => {
                 let number =
                     u64::from(piece.page) << 32 | u64::from(piece.from) << 1 | u64::from(piece.is_last);
@@ -112,6 +115,7 @@ impl Record {
                 is_last: number & 1 != 0,
                 bytes: Some(taken.into()),
             }),
+            7 => Self::Retired { block: zone },
             _ => return None,
         })
     }
@@ -266,6 +270,7 @@ mod tests {
             Record::Extension { zone: 5, bytes: Box::from([7; 64]) },
             Record::Failed { zone: 6, is_offline: true },
             Record::Shrunk { zone: 7, slots: 2 },
+            Record::Retired { block: 11 },
             Record::Held(HeldPiece {
                 zone: 8,
                 page: 9,

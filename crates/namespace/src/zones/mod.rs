@@ -9,6 +9,7 @@ mod metadata;
 mod namespace;
 mod pool;
 mod recover;
+mod replace;
 mod report;
 mod setup;
 mod stripes;

@@ -303,7 +303,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             done = self.body.device.join(done, held);
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
-        Ok(self.body.device.join(done, durable))
+        let done = self.body.device.join(done, durable);
+        // Answered data may lie in pages whose programs are under way, or behind such pages in its zone.
+        let under_way = self.body.device.join(self.body.programs, self.body.log.done);
+        Ok(self.body.device.join(done, under_way))
     }
 
     #[inline(never)]
@@ -455,7 +458,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            after = self.body.pad(zone, end, self.issue(at).after(after)).map_err(refused)?;
+            after = self.body.pad(zone, end, true, self.issue(at).after(after)).map_err(refused)?;
         }
         let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);
@@ -489,7 +492,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             done = self.body.device.join(done, one);
         }
         if self.body.rules.pads && self.body.programmed(zone) > 0 {
-            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), self.issue(at))?;
+            let end = self.body.pages_of(self.body.slots(zone));
+            let padded = self.body.pad(zone, end, false, self.issue(at))?;
             done = self.body.device.join(done, padded);
         }
         Ok(done)
@@ -518,6 +522,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     pub(super) fn reset_time(&mut self, at: SimTime) {
         self.busy = at;
         self.body.log.done = Token::NONE;
+        (self.body.programs, self.body.started) = (Token::NONE, Token::NONE);
         self.body.device.reset_time(at);
     }
 }

@@ -49,6 +49,13 @@ impl Pool {
         if needs_erase { &mut die.dirty } else { &mut die.clean }.push_back(block.0);
     }
 
+    /// A block is not free any more, if it was.
+    pub fn drop(&mut self, unit: u32, block: BlockId) {
+        let die = &mut self.dies[unit as usize];
+        die.clean.retain(|free| *free != block.0);
+        die.dirty.retain(|free| *free != block.0);
+    }
+
     /// Takes a free block of a die, an erased one if there is any.
     pub fn take(&mut self, unit: u32) -> Option<Taken> {
         let die = &mut self.dies[unit as usize];

@@ -5,7 +5,7 @@
 //! be written, with pages behind that or with a torn one, is replaced by a copy of the pages that count, so
 //! that writing goes on where the write pointer is.
 
-use super::body::{Body, Done, Fault};
+use super::body::{Body, Fault};
 use super::held::HeldPage;
 use super::metadata::{self, FIRST, HeldPiece, LAST, Log, LogPage, Record, SNAPSHOT};
 use super::pool::Pool;
@@ -15,10 +15,9 @@ use super::tag::ZoneOob;
 use nandscape_core::recovery::RecoverySource;
 use nandscape_core::zone::ZoneState;
 use nandscape_core::{
-    Barrier, BlockId, Cause, FlashDevice, FlashError, FlashResult, Geometry, Issue, Lpn, Ppn, RecoveryReport,
-    SimTime, Token,
+    BlockId, Cause, FlashDevice, FlashError, FlashResult, Geometry, Issue, Lpn, Ppn, RecoveryReport, SimTime,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Why zones cannot be made of what a device holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +52,7 @@ struct Said {
     failed: BTreeMap<u32, bool>,
     shrunk: BTreeMap<u32, u32>,
     held: BTreeMap<(u32, u32), (u128, Vec<u8>)>,
+    retired: BTreeSet<u32>,
     /// Pieces of a page whose last one has not come.
     pieces: Vec<HeldPiece>,
 }
@@ -79,6 +79,9 @@ impl Said {
             }
             Record::Shrunk { zone, slots } => {
                 self.shrunk.insert(zone, slots);
+            }
+            Record::Retired { block } => {
+                self.retired.insert(block);
             }
             Record::Held(piece) => {
                 let is_next = |before: &HeldPiece| (before.zone, before.page) == (piece.zone, piece.page);
@@ -158,7 +161,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         seq: u64,
         mut report: RecoveryReport,
     ) -> Result<RecoveryReport, ZoneStartError> {
-        let geometry = *self.geometry();
         self.log = Log::default();
         self.log.reset_seqs = vec![0; self.zones() as usize];
         for (zone, seq) in &said.resets {
@@ -181,7 +183,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             for (one, _) in candidates {
                 self.next_seq = self.next_seq.max(one.seq);
                 if best.is_none_or(|best| best.block != one.block) {
-                    self.pool.give(geometry.unit_of(one.block).0, one.block, true);
+                    self.discard(one.block)?;
                 }
             }
             if let Some(best) = best {
@@ -191,6 +193,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         self.next_seq += 1;
+        // What they held is elsewhere for sure by now.
+        let is_bound = |block: u32| bound.values().any(|one| one.block.0 == block);
+        for block in said.retired.iter().copied().filter(|block| !is_bound(*block)).map(BlockId) {
+            self.pool.drop(self.geometry().unit_of(block).0, block);
+            self.device.mark_bad(block);
+        }
         for zone in 0..self.zones() {
             let mut pages = 0;
             while pages < self.zone_pages {
@@ -218,27 +226,22 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             if counts == one.used {
                 continue;
             }
-            let done = if counts == 0 {
-                self.unbind(zone, Spot { die, slot, page: 0 })
-            } else {
-                let replaced = self.replace(zone, Spot { die, slot, page: counts }, SimTime::ZERO);
-                self.pool.give(geometry.unit_of(one.block).0, one.block, true);
-                replaced
-            };
-            match done {
-                Ok(done) => {
-                    let before = self.gates.get(&zone).copied().unwrap_or(Token::NONE);
-                    let both = self.device.join(before, done);
-                    self.gates.insert(zone, both);
-                }
+            if counts == 0 {
+                self.unbind(zone, Spot { die, slot, page: 0 })?;
+                continue;
+            }
+            match self.replace(zone, Spot { die, slot, page: counts }, SimTime::ZERO) {
+                Ok(_) => self.discard(one.block)?,
                 Err(_) => faults.push(zone),
             }
         }
-        self.gate()?;
         self.restore(table, said, &faults);
         self.log.adopt(log_blocks, seq);
         match self.snapshot(table, SimTime::ZERO) {
-            Ok(_) => Ok(report),
+            Ok(_) => {
+                self.started = self.log.done;
+                Ok(report)
+            }
             Err(Fault::NoBlock) => Err(ZoneStartError::NoBlock),
             Err(Fault::Flash(error)) => Err(error.into()),
         }
@@ -289,33 +292,29 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
-    /// A zone goes on being written without a block in which no page counts. It is erased, since its pages
-    /// would count once those before them are written.
-    fn unbind(&mut self, zone: u32, spot: Spot) -> Done {
+    fn unbind(&mut self, zone: u32, spot: Spot) -> FlashResult<()> {
         let block = self.block_at(zone, spot);
-        let unit = self.striping.unit(zone, spot.die);
         self.bind(zone, spot, BlockId::NONE);
-        self.pool.owe(unit, 1);
-        match self.device.erase(block, Issue::new(SimTime::ZERO, Cause::Gc)) {
-            Ok(erased) => {
-                self.pool.give(unit, block, false);
-                Ok(erased)
-            }
-            Err(error) => self.retire(block, error).map(|()| Token::NONE),
-        }
+        self.pool.owe(self.striping.unit(zone, spot.die), 1);
+        self.discard(block)
     }
 
-    /// What was replaced has to be durable before the zone is written: else the pages behind the write
-    /// pointer would be found again.
-    fn gate(&mut self) -> FlashResult<()> {
-        if self.gates.is_empty() {
-            return Ok(());
+    /// Erases a block whose pages are not those of its zone. What is programmed later comes after that, lest
+    /// a later start finds the pages again, behind new ones.
+    fn discard(&mut self, block: BlockId) -> FlashResult<()> {
+        let issue = Issue::new(SimTime::ZERO, Cause::Meta).after(self.log.done);
+        match self.device.erase(block, issue) {
+            Ok(done) => {
+                self.log.done = self.device.join(self.log.done, done);
+                let unit = self.geometry().unit_of(block).0;
+                self.pool.give(unit, block, false);
+                Ok(())
+            }
+            Err(error) => match self.retire(block, error) {
+                Err(Fault::Flash(error)) => Err(error),
+                _ => Ok(()),
+            },
         }
-        let durable = self.device.barrier(Barrier::Durable, SimTime::ZERO)?;
-        for gate in self.gates.values_mut() {
-            *gate = self.device.join(*gate, durable);
-        }
-        Ok(())
     }
 
     /// The zone, die and slot whose first page this is, if a block of a unit can be there.
@@ -368,7 +367,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         report: &mut RecoveryReport,
     ) -> FlashResult<(Option<Said>, u64, usize)> {
         let mut pages: BTreeMap<u64, LogPage> = BTreeMap::new();
-        let mut newest: BTreeMap<BlockId, u64> = BTreeMap::new();
+        let mut numbers: BTreeMap<BlockId, (u64, u64)> = BTreeMap::new();
         let mut data = vec![0; self.page_bytes as usize];
         for block in blocks.iter() {
             for page in 0..self.device.write_pointer(*block) {
@@ -379,8 +378,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     Ok(read) => {
                         if let Some(kept) = metadata::decode_page(&data) {
                             let seq = read.oob.tag().seq;
-                            let last = newest.entry(*block).or_default();
-                            *last = seq.max(*last);
+                            let (least, most) = numbers.entry(*block).or_insert((seq, seq));
+                            (*least, *most) = (seq.min(*least), seq.max(*most));
                             pages.insert(seq, kept);
                         }
                     }
@@ -400,8 +399,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         };
         let lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
         let Some((first, _)) = { lasts }.find_map(first_of) else { return Ok((None, next, count)) };
+        // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that any
+        // number of starts may be cut short in a row.
+        let is_next = |seq: &u64| pages.get(seq).is_some_and(|page| page.flags & FIRST == 0);
+        let end = (first + 1..=next).find(|seq| !is_next(seq)).unwrap_or(next);
         blocks.retain(|block| {
-            let is_live = newest.get(block).is_some_and(|last| *last >= first);
+            let is_live = numbers.get(block).is_some_and(|(least, most)| *most >= first && *least < end);
             if !is_live {
                 self.pool.give(geometry.unit_of(*block).0, *block, true);
             }
@@ -410,8 +413,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         report.checkpoint = first;
         report.source = RecoverySource::Checkpoint;
         let mut said = Said::default();
-        for seq in first.. {
-            let Some(page) = pages.remove(&seq) else { break };
+        for seq in first..end {
+            let page = pages.remove(&seq).expect("the run has no gap");
             report.map_entries += page.records.len() as u64;
             page.records.into_iter().for_each(|record| said.apply(record, self.page_bytes));
         }
@@ -419,6 +422,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         said.resets.retain(|zone, _| *zone < zones);
         said.shrunk.retain(|zone, slots| *zone < zones && *slots <= self.striping.blocks_per_die);
         said.held.retain(|(zone, _), _| *zone < zones);
+        said.retired.retain(|block| *block < geometry.blocks());
         Ok((Some(said), next, count))
     }
 }

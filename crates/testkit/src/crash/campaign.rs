@@ -2,7 +2,8 @@
 
 use super::device::{Buffer, CrashDevice};
 use super::explore::{Case, Damage, Effort, Failure, Tally};
-use super::host::Layer;
+use super::host::Host;
+use super::subject::Subject;
 use crate::shrink::Outcome;
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::faults::FaultPlan;
@@ -11,13 +12,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// A layer with its parameters, on a device.
-pub struct Setup<'a> {
+pub struct Setup<'a, S: Subject = Host> {
     /// Name for messages and for `CRASH_CASE`.
     pub name: String,
     /// The wholly erased device.
     pub nand: Nand,
     /// Builds the layer on a device that is new or was cut off.
-    pub open: Box<dyn Fn(CrashDevice) -> Outcome<Layer> + Sync + 'a>,
+    pub open: Box<dyn Fn(CrashDevice) -> Outcome<S::Layer> + Sync + 'a>,
     /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end
     /// read-only.
     pub plan: FaultPlan,
@@ -30,8 +31,8 @@ pub struct Setup<'a> {
     pub effort: Effort,
 }
 
-impl Setup<'_> {
-    fn case<'a>(&'a self, buffer: Buffer, seed: u64, only: Option<&'a str>) -> Case<'a> {
+impl<S: Subject> Setup<'_, S> {
+    fn case<'a>(&'a self, buffer: Buffer, seed: u64, only: Option<&'a str>) -> Case<'a, S> {
         let Self { nand, plan, needs_flush, damage, effort, .. } = self;
         let (needs_flush, damage, effort) = (*needs_flush, *damage, *effort);
         Case { nand, buffer, plan, seed, open: &*self.open, needs_flush, damage, effort, only }
@@ -69,7 +70,7 @@ pub fn points_from_environment(default: u64, share: u64) -> u64 {
 /// were tried. Panics at the first broken promise with the command that repeats it: `command` is put after
 /// the variables `CRASH_CASE`, `CRASH_SEED` and `CRASH_CUT`, which limit this function to one cut.
 /// `CRASH_SEED` alone is the first seed.
-pub fn campaign(label: &str, setups: &[Setup<'_>], points: u64, command: &str) -> Tally {
+pub fn campaign<S: Subject>(label: &str, setups: &[Setup<'_, S>], points: u64, command: &str) -> Tally {
     let variable = |name: &str| std::env::var(name).ok();
     let only_case = variable("CRASH_CASE");
     let only_cut = variable("CRASH_CUT");
@@ -111,7 +112,7 @@ fn report(name: &str, seed: u64, failure: &Failure, command: &str) -> String {
 
 /// The first broken promise of the seeds 1 to `seeds` with any kind of buffer, and how many cuts it took. For
 /// tests of deliberately broken layers.
-pub fn finds(setup: &Setup<'_>, seeds: u64) -> (Option<Failure>, Tally) {
+pub fn finds<S: Subject>(setup: &Setup<'_, S>, seeds: u64) -> (Option<Failure>, Tally) {
     let mut total = Tally::default();
     for seed in 1..=seeds {
         for buffer in Buffer::ALL {

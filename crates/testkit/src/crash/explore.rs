@@ -1,14 +1,13 @@
 //! Cuts a run at every operation, in every way, and looks at what comes back.
 
-use super::device::{Buffer, CrashDevice};
+use super::device::{Buffer, CrashDevice, Handle};
 use super::host::Host;
-use super::load::{self, Step};
 use super::order::Operation;
-use super::promise::Promises;
 use super::states::{Cut, Open, Recorded, States};
+use super::subject::{Promises as _, Site, Subject};
 use crate::shrink::{Outcome, guarded, listed, shrink};
+use nandscape_core::BlockState;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockState, MapJournal};
 use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
 use std::fmt;
@@ -85,7 +84,7 @@ pub struct Failure {
 }
 
 /// One run to be cut.
-pub struct Case<'a> {
+pub struct Case<'a, S: Subject = Host> {
     /// The wholly erased device.
     pub nand: &'a Nand,
     /// What stands between a program and the flash.
@@ -95,7 +94,7 @@ pub struct Case<'a> {
     /// Decides everything else.
     pub seed: u64,
     /// The layer.
-    pub open: &'a Open<'a>,
+    pub open: &'a Open<'a, S::Layer>,
     /// Answered writes are durable with a flush alone.
     pub needs_flush: bool,
     /// What happens to the flash while the power is off, after a cut of the first run.
@@ -117,15 +116,15 @@ fn mix(seed: u64, depth: u64, cut: usize, kind: Cut) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 8
 }
 
-struct Walk<'a> {
-    case: &'a Case<'a>,
+struct Walk<'a, S: Subject> {
+    case: &'a Case<'a, S>,
     tally: Tally,
 }
 
-impl Case<'_> {
+impl<S: Subject> Case<'_, S> {
     /// Tries everything. A failure says what a shortened run fails with, where one was found.
     pub fn explore(&self) -> Result<Tally, Failure> {
-        let steps = load::steps(self.seed, self.effort.steps, self.nand.geometry().page_bytes);
+        let steps = S::steps(self.seed, self.effort.steps, self.nand.geometry().page_bytes);
         let failure = match self.run(&steps) {
             Ok(tally) => return Ok(tally),
             Err(failure) => failure,
@@ -152,11 +151,11 @@ impl Case<'_> {
 
     /// Like [`Case::explore`], without shortening.
     pub fn first_failure(&self) -> Result<Tally, Failure> {
-        self.run(&load::steps(self.seed, self.effort.steps, self.nand.geometry().page_bytes))
+        self.run(&S::steps(self.seed, self.effort.steps, self.nand.geometry().page_bytes))
     }
 
     /// One run from a device that is new, filled and shut down, or filled and cut off.
-    fn run(&self, steps: &[Step]) -> Result<Tally, Failure> {
+    fn run(&self, steps: &[S::Step]) -> Result<Tally, Failure> {
         let mut walk = Walk { case: self, tally: Tally::default() };
         let recorded = guarded(|| {
             let (start, promises) = self.start()?;
@@ -175,18 +174,12 @@ impl Case<'_> {
         &self,
         start: Nand,
         salt: u64,
-        promises: Option<Promises>,
-        steps: &[Step],
+        promises: Option<S::Promises>,
+        steps: &[S::Step],
         shuts_down: bool,
-    ) -> Outcome<Recorded> {
-        Recorded::new(
-            self.open,
-            start,
-            (self.buffer, self.promised(), &self.plan(salt)),
-            promises,
-            steps,
-            shuts_down,
-        )
+    ) -> Outcome<Recorded<S::Promises>> {
+        let medium = (self.buffer, self.promised(), &self.plan(salt));
+        Recorded::new::<S>(self.open, start, medium, promises, steps, shuts_down)
     }
 
     /// The buffer that answers promise as much as.
@@ -199,32 +192,34 @@ impl Case<'_> {
         FaultPlan { seed: self.seed ^ (salt << 32), ..self.plan.clone() }
     }
 
-    fn start(&self) -> Outcome<(Nand, Option<Promises>)> {
+    /// A host on a layer that starts from a state of the flash.
+    fn host(&self, nand: Nand, plan: &FaultPlan, promises: Option<S::Promises>) -> Outcome<(S, Handle)> {
+        let (device, handle) = CrashDevice::new(nand, self.buffer, plan, false);
+        let layer = (self.open)(device).map_err(|error| format!("open: {error}"))?;
+        let buffer = self.promised();
+        let site = Site { handle: handle.clone(), buffer, may_end_read_only: !self.plan.is_empty() };
+        Ok((S::new(layer, site, promises), handle))
+    }
+
+    fn start(&self) -> Outcome<(Nand, Option<S::Promises>)> {
         let kind = self.seed % 3;
         if kind == 0 {
             return Ok((self.nand.clone(), None));
         }
-        let (device, handle) = CrashDevice::new(self.nand.clone(), self.buffer, &FaultPlan::default(), false);
-        let mut host = Host::new(
-            (self.open)(device).map_err(|e| format!("open: {e}"))?,
-            handle.clone(),
-            self.promised(),
-            None,
-        );
-        let page_bytes = self.nand.geometry().page_bytes;
-        for step in load::fill(self.seed, page_bytes, host.promises.len()) {
+        let (mut host, handle) = self.host(self.nand.clone(), &FaultPlan::default(), None)?;
+        for step in host.fill(self.seed) {
             host.step(&step)?;
         }
         if kind == 1 {
             host.shutdown()?;
         }
-        Ok((handle.nand(), Some(host.promises.after_cut(usize::MAX))))
+        Ok((handle.nand(), Some(host.promises().after_cut(usize::MAX))))
     }
 }
 
-impl Walk<'_> {
+impl<S: Subject> Walk<'_, S> {
     /// Every cut of the first run.
-    fn all(&mut self, run: &Recorded) -> Result<(), Failure> {
+    fn all(&mut self, run: &Recorded<S::Promises>) -> Result<(), Failure> {
         let effort = self.case.effort;
         let mut states = States::new(run);
         self.tally.operations += run.operations.len() as u64;
@@ -269,46 +264,38 @@ impl Walk<'_> {
     }
 
     /// Recovers and reads; a deep check goes on working, shuts down and opens again.
-    fn check(&self, nand: Nand, promises: Promises, salt: u64, is_deep: bool) -> Outcome {
+    fn check(&self, nand: Nand, promises: S::Promises, salt: u64, is_deep: bool) -> Outcome {
         let case = self.case;
-        let open = |nand| {
-            let (device, handle) = CrashDevice::new(nand, case.buffer, &case.plan(salt), false);
-            (case.open)(device).map(|ftl| (ftl, handle)).map_err(|error| format!("open: {error}"))
-        };
-        let (ftl, handle) = open(nand)?;
-        ftl.check_invariants();
-        let mut host = Host::new(ftl, handle.clone(), case.promised(), Some(promises));
-        host.may_end_read_only = !case.plan.is_empty();
+        let (mut host, handle) = case.host(nand, &case.plan(salt), Some(promises))?;
+        host.check_invariants();
         host.observe(0)?;
         if !is_deep {
             return Ok(());
         }
-        for step in load::steps(case.seed ^ (salt << 20) ^ 1, 12, case.nand.geometry().page_bytes) {
+        for step in S::steps(case.seed ^ (salt << 20) ^ 1, 12, case.nand.geometry().page_bytes) {
             host.step(&step).map_err(|error| format!("after the recovery: {error}"))?;
         }
         host.verify().map_err(|error| format!("after the recovery: {error}"))?;
-        host.ftl.check_invariants();
+        host.check_invariants();
         let is_shut = host.shutdown()?;
-        let is_read_only = !is_shut || host.ftl.read_only().is_some();
-        let Host { ftl, promises, .. } = host;
-        drop(ftl);
-        let (ftl, handle) =
-            open(handle.nand()).map_err(|error| format!("after a clean shutdown: {error}"))?;
-        let report = ftl.device().journal().map(MapJournal::recovery);
-        if !is_read_only && report.is_some_and(|report| !report.was_clean) {
-            return Err(format!("not clean after a clean shutdown: {report:?}"));
+        let is_read_only = !is_shut || host.is_read_only();
+        let (promises, _) = host.into_promises();
+        let (mut host, _) = case
+            .host(handle.nand(), &case.plan(salt), Some(promises))
+            .map_err(|error| format!("after a clean shutdown: {error}"))?;
+        if !is_read_only {
+            host.check_clean_start()?;
         }
-        ftl.check_invariants();
-        let mut host = Host::new(ftl, handle, case.promised(), Some(promises));
+        host.check_invariants();
         // A device that takes no writes cannot make the last ones durable.
         let found = if is_read_only { host.observe(0) } else { host.verify() };
         found.map_err(|error| format!("after a clean shutdown: {error}"))
     }
 
     /// Cuts at each operation of the recovery and of a few requests after it.
-    fn again(&mut self, nand: Nand, promises: Promises, salt: usize) -> Outcome {
+    fn again(&mut self, nand: Nand, promises: S::Promises, salt: usize) -> Outcome {
         let case = self.case;
-        let steps = load::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
+        let steps = S::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
         let run = case
             .record(nand, salt as u64, Some(promises), &steps, false)
             .map_err(|error| format!("second start: {error}"))?;
@@ -334,14 +321,14 @@ impl Walk<'_> {
 
     /// Ten cuts in a row, each during or soon after the recovery from the one before; then there is room for
     /// everything to be overwritten.
-    fn row(&mut self, nand: Nand, promises: Promises, salt: usize) -> Outcome {
+    fn row(&mut self, nand: Nand, promises: S::Promises, salt: usize) -> Outcome {
         let case = self.case;
         let page_bytes = case.nand.geometry().page_bytes;
         let mut rng = seeded(mix(case.seed, 2, salt, Cut::Lost));
         let (mut nand, mut promises) = (nand, promises);
         for round in 0..10 {
             let salt = case.seed ^ ((salt as u64) << 24) ^ ((3 + round) << 56);
-            let steps = load::steps(salt, (round % 4 + 1) as usize, page_bytes);
+            let steps = S::steps(salt, (round % 4 + 1) as usize, page_bytes);
             let run = case
                 .record(nand, salt, Some(promises), &steps, false)
                 .map_err(|error| format!("start {round} in a row: {error}"))?;
@@ -359,18 +346,17 @@ impl Walk<'_> {
             self.tally.again += 1;
         }
         self.tally.rows += 1;
-        let (device, handle) = CrashDevice::new(nand, case.buffer, &FaultPlan::default(), false);
-        let ftl = (case.open)(device).map_err(|error| format!("start after ten cuts: {error}"))?;
-        let mut host = Host::new(ftl, handle, case.promised(), Some(promises));
-        host.may_end_read_only = !case.plan.is_empty();
+        let (mut host, _) = case
+            .host(nand, &FaultPlan::default(), Some(promises))
+            .map_err(|error| format!("after ten cuts: {error}"))?;
         host.observe(0).map_err(|error| format!("after ten cuts: {error}"))?;
         for _ in 0..2 {
-            for step in load::fill(below(&mut rng, 1 << 30), page_bytes, host.promises.len()) {
+            for step in host.fill(below(&mut rng, 1 << 30)) {
                 host.step(&step).map_err(|error| format!("overwriting after ten cuts: {error}"))?;
             }
         }
         host.verify().map_err(|error| format!("overwritten after ten cuts: {error}"))?;
-        host.ftl.check_invariants();
+        host.check_invariants();
         Ok(())
     }
 }

@@ -1,68 +1,72 @@
-//! A host on a layer: does requests, notes what it was promised, and knows what must be on the flash for
-//! that.
+//! The host of a translation layer.
 
 use super::Buffer;
 use super::device::Handle;
-use super::load::{Act, Step};
-use super::order::OpSet;
-use super::promise::{Made, Promises};
+use super::load::{self, Act, Step};
+use super::promise::{Made, PagePromises};
+use super::subject::{Site, Subject, Sure};
 use crate::shrink::Outcome;
 use nandscape_core::{
-    BlockState, Extent, FlashError, Ftl, FtlError, FtlResult, Hint, Lpn, Ppn, SimTime, Token,
+    BlockState, Extent, FlashError, Ftl, FtlError, FtlResult, Hint, Lpn, MapJournal, Ppn, SimTime, Token,
 };
 use nandscape_media::Medium as _;
 
 /// What a layer is to the harness.
 pub type Layer = Box<dyn Ftl + Send>;
 
+/// A host that reads, writes and drops pages of a translation layer.
 pub struct Host {
-    pub ftl: Layer,
+    ftl: Layer,
     handle: Handle,
     /// Answers promise as much as over this.
     buffer: Buffer,
-    /// Blocks fail, so that there may be too few of them one day.
-    pub may_end_read_only: bool,
+    may_end_read_only: bool,
     page_bytes: u32,
     now: SimTime,
-    pub promises: Promises,
+    promises: PagePromises,
     /// Requests that are not answered, with the versions they make.
     under_way: Vec<(Token, Vec<Made>)>,
     /// Versions that were answered and are not durable yet.
     answered: Vec<Made>,
-    /// With so many operations submitted, these were on the flash for sure.
-    pub sure: Vec<(usize, OpSet)>,
+    sure: Sure,
     page: Vec<u8>,
 }
 
-impl Host {
-    pub fn new(ftl: Layer, handle: Handle, buffer: Buffer, promises: Option<Promises>) -> Self {
+impl Subject for Host {
+    type Layer = Layer;
+    type Step = Step;
+    type Promises = PagePromises;
+
+    fn new(ftl: Layer, site: Site, promises: Option<PagePromises>) -> Self {
+        let Site { handle, buffer, may_end_read_only } = site;
         let page_bytes = ftl.device().geometry().page_bytes;
         let pages = ftl.logical_pages() as usize;
-        let promises = promises.unwrap_or_else(|| Promises::fresh(pages, page_bytes));
+        let promises = promises.unwrap_or_else(|| PagePromises::fresh(pages, page_bytes));
         let page = vec![0; page_bytes as usize];
         Self {
             ftl,
             handle,
             buffer,
-            may_end_read_only: false,
+            may_end_read_only,
             page_bytes,
             now: SimTime::ZERO,
             promises,
             under_way: Vec::new(),
             answered: Vec::new(),
-            sure: Vec::new(),
+            sure: Sure::new(),
             page,
         }
     }
 
-    /// Bytes of the device.
-    pub fn capacity(&self) -> u64 {
-        self.promises.len() as u64 * u64::from(self.page_bytes)
+    fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Step> {
+        load::steps(seed, count, page_bytes)
     }
 
-    /// Reads every page, which must be one of the versions promised for a cut before operation `cut`, and
-    /// takes it as known from now on.
-    pub fn observe(&mut self, cut: usize) -> Outcome {
+    fn fill(&self, seed: u64) -> Vec<Step> {
+        load::fill(seed, self.page_bytes, self.promises.len())
+    }
+
+    fn observe(&mut self, cut: usize) -> Outcome {
         let pages = self.ftl.logical_pages() as usize;
         if pages != self.promises.len() {
             return Err(format!("the layer has {pages} pages, and had {}", self.promises.len()));
@@ -77,22 +81,7 @@ impl Host {
         Ok(())
     }
 
-    /// Where the flash holds data of a page, for messages.
-    fn copies(&self, page: usize) -> String {
-        let mut nand = self.handle.nand();
-        let place = self.ftl.lookup(Lpn(page as u32));
-        let pages = (0..nand.geometry().pages()).map(Ppn);
-        let copies = pages.filter_map(|at| {
-            let oob = nand.read(at, None).ok().filter(|oob| oob.lpn.index() == page)?;
-            Some(format!("{} (sequence {})", at.0, oob.seq))
-        });
-        let copies: Vec<String> = copies.collect();
-        let place = place.map_or_else(|| "nowhere".to_owned(), |place| format!("at {}", place.0));
-        format!("the layer has it {place}, the flash at {}", copies.join(", "))
-    }
-
-    /// Reads every page, which must be its latest version.
-    pub fn verify(&mut self) -> Outcome {
+    fn verify(&mut self) -> Outcome {
         for page in 0..self.promises.len() {
             self.read_page(page)?;
             self.compare(page)?;
@@ -100,23 +89,7 @@ impl Host {
         Ok(())
     }
 
-    fn compare(&self, page: usize) -> Outcome {
-        if self.page == self.promises.latest(page) {
-            return Ok(());
-        }
-        Err(format!("page {page} does not hold what was written last, without a cut in between"))
-    }
-
-    fn read_page(&mut self, page: usize) -> Outcome {
-        let extent = Extent::new(page as u64 * u64::from(self.page_bytes), u64::from(self.page_bytes));
-        self.page.fill(0xA5);
-        let result = self.ftl.read(extent, Some(&mut self.page), self.now);
-        result.map_err(|error| format!("read of page {page}: {error}"))?;
-        Ok(())
-    }
-
-    /// Does one request.
-    pub fn step(&mut self, step: &Step) -> Outcome {
+    fn step(&mut self, step: &Step) -> Outcome {
         if step.waits {
             self.wait_for_all();
         }
@@ -172,6 +145,72 @@ impl Host {
             }
         };
         result.map_err(|error| format!("{step:?}: {error}"))
+    }
+
+    fn check_invariants(&self) {
+        self.ftl.check_invariants();
+    }
+
+    fn check_clean_start(&self) -> Outcome {
+        let report = self.ftl.device().journal().map(MapJournal::recovery);
+        if report.is_some_and(|report| !report.was_clean) {
+            return Err(format!("not clean after a clean shutdown: {report:?}"));
+        }
+        Ok(())
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.ftl.read_only().is_some()
+    }
+
+    fn shutdown(&mut self) -> Outcome<bool> {
+        self.wait_for_all();
+        let covered = std::mem::take(&mut self.answered);
+        let result = self.ftl.shutdown(self.now);
+        self.flushed(result, covered).map_err(|error| format!("shutdown: {error}"))
+    }
+
+    fn promises(&self) -> &PagePromises {
+        &self.promises
+    }
+
+    fn into_promises(self) -> (PagePromises, Sure) {
+        (self.promises, self.sure)
+    }
+}
+impl Host {
+    /// Bytes of the device.
+    fn capacity(&self) -> u64 {
+        self.promises.len() as u64 * u64::from(self.page_bytes)
+    }
+
+    /// Where the flash holds data of a page, for messages.
+    fn copies(&self, page: usize) -> String {
+        let mut nand = self.handle.nand();
+        let place = self.ftl.lookup(Lpn(page as u32));
+        let pages = (0..nand.geometry().pages()).map(Ppn);
+        let copies = pages.filter_map(|at| {
+            let oob = nand.read(at, None).ok().filter(|oob| oob.lpn.index() == page)?;
+            Some(format!("{} (sequence {})", at.0, oob.seq))
+        });
+        let copies: Vec<String> = copies.collect();
+        let place = place.map_or_else(|| "nowhere".to_owned(), |place| format!("at {}", place.0));
+        format!("the layer has it {place}, the flash at {}", copies.join(", "))
+    }
+
+    fn compare(&self, page: usize) -> Outcome {
+        if self.page == self.promises.latest(page) {
+            return Ok(());
+        }
+        Err(format!("page {page} does not hold what was written last, without a cut in between"))
+    }
+
+    fn read_page(&mut self, page: usize) -> Outcome {
+        let extent = Extent::new(page as u64 * u64::from(self.page_bytes), u64::from(self.page_bytes));
+        self.page.fill(0xA5);
+        let result = self.ftl.read(extent, Some(&mut self.page), self.now);
+        result.map_err(|error| format!("read of page {page}: {error}"))?;
+        Ok(())
     }
 
     /// A request was issued that makes these versions, or was refused.
@@ -245,13 +284,5 @@ impl Host {
             }
             self.answered.push(made);
         }
-    }
-
-    /// Shuts the layer down properly; `false` where it is read-only and cannot.
-    pub fn shutdown(&mut self) -> Outcome<bool> {
-        self.wait_for_all();
-        let covered = std::mem::take(&mut self.answered);
-        let result = self.ftl.shutdown(self.now);
-        self.flushed(result, covered).map_err(|error| format!("shutdown: {error}"))
     }
 }

@@ -11,6 +11,8 @@
 //!
 //! * [`CrashDevice`] is the device that records.
 //! * [`Case`] is one run with all its cuts, [`campaign`] many of them.
+//! * [`Subject`] is the host that asks and compares: [`Host`] that of a translation layer; other kinds of
+//!   layers bring their own.
 //! * [`mod@reference`] is a layer that keeps its promises, or breaks one of them if told to, to test the
 //!   harness itself.
 
@@ -24,8 +26,11 @@ mod promise;
 mod recorder;
 pub mod reference;
 mod states;
+mod subject;
 
 pub use campaign::{Setup, campaign, finds, nand, points_from_environment};
 pub use device::{Buffer, CrashDevice, Handle};
 pub use explore::{Case, Damage, Effort, Failure, Tally};
-pub use host::Layer;
+pub use host::{Host, Layer};
+pub use order::OpSet;
+pub use subject::{Promises, Site, Subject, Sure};

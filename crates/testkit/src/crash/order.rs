@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub struct OpSet(Arc<Vec<u64>>);
 
 impl OpSet {
+    /// Whether an operation is in it.
     pub fn contains(&self, op: usize) -> bool {
         self.0.get(op / 64).is_some_and(|word| word >> (op % 64) & 1 == 1)
     }

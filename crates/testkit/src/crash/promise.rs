@@ -1,6 +1,7 @@
 //! What a host may find after a loss of power: of every page one of its versions, from the last durable one
 //! on.
 
+use super::subject::Promises;
 use crate::shrink::Outcome;
 use std::sync::Arc;
 
@@ -34,12 +35,12 @@ impl Made {
 
 /// The versions of every page that a host knows of, oldest first.
 #[derive(Clone, Debug)]
-pub struct Promises {
+pub struct PagePromises {
     pages: Vec<Vec<Version>>,
     zero: Arc<[u8]>,
 }
 
-impl Promises {
+impl PagePromises {
     /// A device on which nothing was ever written.
     pub fn fresh(pages: usize, page_bytes: u32) -> Self {
         let zero: Arc<[u8]> = vec![0; page_bytes as usize].into();
@@ -120,8 +121,14 @@ impl Promises {
         ))
     }
 
-    /// What a host knows that starts after a cut before operation `cut`, without having read anything.
-    pub fn after_cut(&self, cut: usize) -> Self {
+    /// The host has read a page: it holds this from now on.
+    pub fn observe(&mut self, page: usize, bytes: Arc<[u8]>, now: usize) {
+        self.pages[page].push(Version { bytes, from: now as u32, durable: now as u32 });
+    }
+}
+
+impl Promises for PagePromises {
+    fn after_cut(&self, cut: usize) -> Self {
         let pages = (0..self.pages.len()).map(|page| {
             let allowed = self.allowed(page, cut);
             // Some that are older, for messages.
@@ -135,11 +142,6 @@ impl Promises {
         });
         Self { pages: pages.collect(), zero: Arc::clone(&self.zero) }
     }
-
-    /// The host has read a page: it holds this from now on.
-    pub fn observe(&mut self, page: usize, bytes: Arc<[u8]>, now: usize) {
-        self.pages[page].push(Version { bytes, from: now as u32, durable: now as u32 });
-    }
 }
 
 #[cfg(test)]
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn only_versions_from_the_last_durable_one_on_are_allowed() {
-        let mut promises = Promises::fresh(1, 4);
+        let mut promises = PagePromises::fresh(1, 4);
         let a = promises.write(0, 0, &[1, 1], 0);
         promises.settle(a, 2);
         let b = promises.write(0, 1, &[2], 2);

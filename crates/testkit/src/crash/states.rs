@@ -1,10 +1,8 @@
 //! A recorded run, and the states that a loss of power may leave of it.
 
 use super::device::{Buffer, CrashDevice};
-use super::host::{Host, Layer};
-use super::load::Step;
 use super::order::{OpSet, Operation};
-use super::promise::Promises;
+use super::subject::{Site, Subject, Sure};
 use crate::shrink::Outcome;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_media::Nand;
@@ -12,7 +10,7 @@ use nandscape_media::faults::FaultPlan;
 use std::fmt;
 
 /// Builds a layer on a device that is new or was cut off, or says why not.
-pub type Open<'a> = dyn Fn(CrashDevice) -> Outcome<Layer> + Sync + 'a;
+pub type Open<'a, L> = dyn Fn(CrashDevice) -> Outcome<L> + Sync + 'a;
 
 /// How a run is cut before operation N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,60 +34,54 @@ impl fmt::Display for Cut {
 }
 
 /// A run from a state of the flash, with what was done and promised in it.
-pub struct Recorded {
+pub struct Recorded<P> {
     start: Nand,
     buffer: Buffer,
     pub operations: Vec<Operation>,
-    /// With so many operations submitted, these were on the flash for sure.
-    sure: Vec<(usize, OpSet)>,
-    pub promises: Promises,
+    sure: Sure,
+    pub promises: P,
 }
 
-impl Recorded {
+impl<P> Recorded<P> {
     /// Starts a layer, reads everything, does the steps, and shuts down if told to.
-    pub fn new(
-        open: &Open<'_>,
+    pub fn new<S: Subject<Promises = P>>(
+        open: &Open<'_, S::Layer>,
         start: Nand,
         medium: (Buffer, Buffer, &FaultPlan),
-        promises: Option<Promises>,
-        steps: &[Step],
+        promises: Option<P>,
+        steps: &[S::Step],
         shuts_down: bool,
     ) -> Outcome<Self> {
         let (buffer, promised, plan) = medium;
         let (device, handle) = CrashDevice::new(start.clone(), buffer, plan, true);
-        let ftl = open(device).map_err(|error| format!("open: {error}"))?;
-        let mut host = Host::new(ftl, handle.clone(), promised, promises);
-        host.may_end_read_only = !plan.is_empty();
+        let layer = open(device).map_err(|error| format!("open: {error}"))?;
+        let site = Site { handle: handle.clone(), buffer: promised, may_end_read_only: !plan.is_empty() };
+        let mut host = S::new(layer, site, promises);
         host.observe(0)?;
         for step in steps {
             host.step(step)?;
         }
-        host.ftl.check_invariants();
+        host.check_invariants();
         if shuts_down {
             host.shutdown()?;
         }
-        Ok(Self {
-            start,
-            buffer,
-            operations: handle.take_operations(),
-            sure: host.sure,
-            promises: host.promises,
-        })
+        let (promises, sure) = host.into_promises();
+        Ok(Self { start, buffer, operations: handle.take_operations(), sure, promises })
     }
 }
 
 /// The states that cuts of a run leave, made one after the other: what the host knows to be there is done
 /// once and for all.
-pub struct States<'a> {
-    run: &'a Recorded,
+pub struct States<'a, P> {
+    run: &'a Recorded<P>,
     cut: usize,
     events: usize,
     sure: OpSet,
     base: Nand,
 }
 
-impl<'a> States<'a> {
-    pub fn new(run: &'a Recorded) -> Self {
+impl<'a, P> States<'a, P> {
+    pub fn new(run: &'a Recorded<P>) -> Self {
         Self { run, cut: 0, events: 0, sure: OpSet::default(), base: run.start.clone() }
     }
 
