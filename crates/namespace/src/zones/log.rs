@@ -2,6 +2,7 @@
 
 use super::body::{Body, Done, Fault};
 use super::metadata::{self, FIRST, LAST, Record, SNAPSHOT};
+use super::sabotage::Sabotage;
 use super::table::ZoneTable;
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::zone::ZoneState;
@@ -25,6 +26,8 @@ pub(super) struct Log {
     snapshot_pages: u64,
     /// The last page that was programmed; what it allows comes after it.
     pub done: Token,
+    /// A start found no block for a snapshot: nothing can be logged, and the run that was read stays.
+    pub is_ended: bool,
     /// Records that are not programmed yet, on a device whose controller loses nothing.
     pending: Vec<Record>,
     /// By zone: blocks that were bound with a lower number are no longer its own.
@@ -42,6 +45,7 @@ impl Default for Log {
             pages: 0,
             snapshot_pages: 0,
             done: Token::NONE,
+            is_ended: false,
             pending: Vec::new(),
             reset_seqs: Vec::new(),
         }
@@ -103,7 +107,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// What comes next comes after a page of the log and all before it.
     fn logged(&mut self, done: Token, at: SimTime) -> Done {
-        if !self.rules.is_volatile {
+        if !self.rules.is_volatile || self.sabotage == Sabotage::RecordWithoutBarrier {
             return Ok(done);
         }
         self.log.done = self.ordered(done, at)?;
@@ -162,7 +166,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             pages.push(&[]);
         }
         // Held pages that were programmed meanwhile are in the run before alone.
-        self.log_after_programs(at)?;
+        if self.sabotage != Sabotage::SnapshotWithoutWait {
+            self.log_after_programs(at)?;
+        }
         let mut done = Token::NONE;
         for (number, page) in pages.iter().enumerate() {
             let first = if number == 0 { FIRST } else { 0 };

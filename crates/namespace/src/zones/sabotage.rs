@@ -30,8 +30,6 @@ pub enum Sabotage {
     ProgramBeforeStart,
     /// A block in which a program failed is marked bad while copies of it are under way.
     MarkAtOnce,
-    /// A start keeps the blocks of snapshots that were cut short.
-    KeepCutSnapshots,
 }
 
 impl Sabotage {
@@ -50,5 +48,5 @@ impl Sabotage {
         Self::ProgramBeforeStart,
     ];
     /// Those that power cuts find while blocks fail.
-    pub const BY_FAILURES: [Self; 2] = [Self::MarkAtOnce, Self::KeepCutSnapshots];
+    pub const BY_FAILURES: [Self; 1] = [Self::MarkAtOnce];
 }
