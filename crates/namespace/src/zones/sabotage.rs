@@ -33,8 +33,8 @@ pub enum Sabotage {
 }
 
 impl Sabotage {
-    /// Those that power cuts find.
-    pub const BY_CUTS: [Self; 11] = [
+    /// Every way to break them.
+    pub const ALL: [Self; 12] = [
         Self::EraseBeforeRecord,
         Self::RecordWithoutBarrier,
         Self::LastPage,
@@ -46,7 +46,6 @@ impl Sabotage {
         Self::PadAfterReset,
         Self::KeepDiscarded,
         Self::ProgramBeforeStart,
+        Self::MarkAtOnce,
     ];
-    /// Those that power cuts find while blocks fail.
-    pub const BY_FAILURES: [Self; 1] = [Self::MarkAtOnce];
 }

@@ -160,35 +160,29 @@ fn zones_survive_cuts_while_blocks_fail() {
 }
 
 /// Whether one of a few seeds finds what a broken layer loses.
-fn is_found(sabotage: Sabotage, plan: &FaultPlan) {
-    let mut tried = Tally::default();
-    for (name, setup) in [("pairs", with_areas(pairs())), ("wide", with_areas(wide()))] {
-        let broken = Setup { plan: plan.clone(), ..broken(name, setup, sabotage) };
-        let (failure, tally) = finds(&broken, 12);
-        tried.add(tally);
-        if let Some(failure) = failure {
-            println!(
-                "{sabotage:?} is found after {tried}: cut {} of {name}: {}",
-                failure.cut, failure.message
-            );
-            return;
-        }
-    }
-    panic!("{sabotage:?} went unnoticed in {tried}");
+fn is_found(sabotage: Sabotage) {
+    let areas = matches!(sabotage, Sabotage::FlushWithoutHeld | Sabotage::LastPage);
+    let is_wide = matches!(
+        sabotage,
+        Sabotage::PadAfterReset | Sabotage::SnapshotWithoutWait | Sabotage::ProgramBeforeStart
+    );
+    let setup = if is_wide { wide() } else { pairs() };
+    let setup = if areas { with_areas(setup) } else { setup };
+    let again_every = if sabotage == Sabotage::ProgramBeforeStart { 6 } else { 60 };
+    let failing = FaultPlan { program: 0.05, ..FaultPlan::default() };
+    let broken = Setup {
+        plan: if sabotage == Sabotage::MarkAtOnce { failing } else { FaultPlan::default() },
+        effort: Effort { steps: 40, again_every, ..Effort::default() },
+        ..broken("sabotage", setup, sabotage)
+    };
+    let (failure, tally) = finds(&broken, 40);
+    let failure = failure.unwrap_or_else(|| panic!("{sabotage:?} went unnoticed in {tally}"));
+    println!("{sabotage:?} is found after {tally}: cut {}: {}", failure.cut, failure.message);
 }
 
 #[test]
 fn every_sabotage_of_zones_is_found() {
-    for sabotage in Sabotage::BY_CUTS {
-        is_found(sabotage, &FaultPlan::default());
-    }
-}
-
-#[test]
-fn every_sabotage_of_zones_whose_blocks_fail_is_found() {
-    for sabotage in Sabotage::BY_FAILURES {
-        is_found(sabotage, &plan());
-    }
+    Sabotage::ALL.into_iter().for_each(is_found);
 }
 
 #[test]
