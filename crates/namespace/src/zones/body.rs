@@ -10,6 +10,7 @@
 use super::held::Held;
 use super::metadata::Log;
 use super::pool::Pool;
+use super::sabotage::Sabotage;
 use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::divide::split;
@@ -80,6 +81,7 @@ pub(super) struct Body<D, O> {
     pub retired_logged: usize,
     /// Number of the next binding.
     pub next_seq: u64,
+    pub sabotage: Sabotage,
     oob: std::marker::PhantomData<fn() -> O>,
 }
 
@@ -117,6 +119,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             retired: Vec::new(),
             retired_logged: 0,
             next_seq: 1,
+            sabotage: Sabotage::None,
             oob: std::marker::PhantomData,
         };
         for zone in 0..zones {
@@ -308,7 +311,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let spot = self.striping.spot(index);
         let mut block = self.block_at(zone, spot);
         let mut issue = Issue { held, ..issue };
-        if self.started != Token::NONE {
+        if self.started != Token::NONE && self.sabotage != Sabotage::ProgramBeforeStart {
             issue.after = self.device.join(issue.after, self.started);
         }
         if spot.page == 0 || block == BlockId::NONE {
@@ -416,7 +419,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// of the zone. Pages that the host did not fill count as padding.
     pub fn commit(&mut self, zone: u32, end: u32, ends: bool, issue: Issue) -> Done {
         // Without its record, a page that the end of its zone filled up would be data.
-        let record = if ends { self.log.done } else { Token::NONE };
+        let waits = ends && self.sabotage != Sabotage::PadWithoutRecord;
+        let record = if waits { self.log.done } else { Token::NONE };
         let after = self.device.join(issue.after, record);
         let mut done = Token::NONE;
         while self.programmed(zone) < end {
@@ -436,7 +440,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let row = self.striping.row_pages();
         let void = is_reset.then(|| self.log.reset_seqs[zone as usize] - 1);
         // Without the record of what ends the zone, padding would be data.
-        let after = self.device.join(issue.after, self.log.done);
+        let is_ordered = self.sabotage != Sabotage::PadWithoutRecord;
+        let after = if is_ordered { self.device.join(issue.after, self.log.done) } else { issue.after };
         let (mut before, mut done) = (after, after);
         while self.programmed(zone) < end {
             if self.programmed(zone).is_multiple_of(row) {
@@ -499,7 +504,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Takes the blocks of a zone away. Those with data of the host are erased now if resets do that.
     pub fn release(&mut self, zone: u32, issue: Issue) -> Done {
         self.drop_held(zone);
-        let mut done = self.device.join(self.log.done, issue.after);
+        let is_ordered = self.sabotage != Sabotage::EraseBeforeRecord;
+        let mut done = if is_ordered { self.device.join(self.log.done, issue.after) } else { issue.after };
         let issue = issue.after(done);
         self.programmed[zone as usize] = 0;
         let host_pages = std::mem::take(&mut self.host_pages[zone as usize]);

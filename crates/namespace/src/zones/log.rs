@@ -2,6 +2,7 @@
 
 use super::body::{Body, Done, Fault};
 use super::metadata::{self, FIRST, LAST, Record, SNAPSHOT};
+use super::sabotage::Sabotage;
 use super::table::ZoneTable;
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::zone::ZoneState;
@@ -44,7 +45,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// What comes next comes after a page of the log and all before it.
     fn logged(&mut self, done: Token, at: SimTime) -> Done {
-        if !self.rules.is_volatile {
+        if !self.rules.is_volatile || self.sabotage == Sabotage::RecordWithoutBarrier {
             return Ok(done);
         }
         self.log.done = self.ordered(done, at)?;
@@ -105,7 +106,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             pages.push(&[]);
         }
         // Held pages that were programmed meanwhile are in the run before alone.
-        self.log_after_programs(at)?;
+        if self.sabotage != Sabotage::SnapshotWithoutWait {
+            self.log_after_programs(at)?;
+        }
         let mut done = Token::NONE;
         for (number, page) in pages.iter().enumerate() {
             let first = if number == 0 { FIRST } else { 0 };

@@ -217,6 +217,8 @@ pub(super) struct Log {
     pub snapshot_pages: u64,
     /// The last page that was programmed; what it allows comes after it.
     pub done: Token,
+    /// A start found no block for a snapshot: nothing can be logged, and the run that was read stays.
+    pub is_ended: bool,
     /// Records that are not programmed yet, on a device whose controller loses nothing.
     pub pending: Vec<Record>,
     /// By zone: blocks that were bound with a lower number are no longer its own.
@@ -234,6 +236,7 @@ impl Default for Log {
             pages: 0,
             snapshot_pages: 0,
             done: Token::NONE,
+            is_ended: false,
             pending: Vec::new(),
             reset_seqs: Vec::new(),
         }

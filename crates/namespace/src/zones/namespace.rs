@@ -5,6 +5,7 @@ use super::body::{Body, Done, Fault, FlashRules};
 use super::metadata::Record;
 use super::pool::Pool;
 use super::recover::ZoneStartError;
+use super::sabotage::Sabotage;
 use super::setup::{CommandTimes, ZoneSetup};
 use super::stripes::Striping;
 use super::table::{Change, Written, ZoneTable};
@@ -21,6 +22,8 @@ use nandscape_core::{
     Way,
 };
 
+/// Why a device is read-only.
+const LOG_ENDED: &str = "too few blocks are left for the metadata log of the zones";
 /// Seed of the times of commands.
 const DRAWS: u64 = 0x7a6f_6e65;
 
@@ -49,6 +52,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Zones over a device, as its flash holds them; all empty on a device that was never written. The setup
     /// was checked.
     pub fn new(device: D, setup: &ZoneSetup) -> Result<Self, ZoneStartError> {
+        Self::broken(device, setup, Sabotage::None)
+    }
+
+    /// The same, doing something wrong. For tests of the tests.
+    pub fn broken(device: D, setup: &ZoneSetup, sabotage: Sabotage) -> Result<Self, ZoneStartError> {
         let geometry = *device.geometry();
         let layout = setup.check(&geometry).expect("the setup was checked");
         let mut table = ZoneTable::new(layout);
@@ -60,6 +68,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         // The data of a process that is killed is not saved by any capacitor.
         let rules = FlashRules { is_volatile: setup.rules.is_volatile || stores_data, ..setup.rules };
         let mut body = Body::new(device, striping, pool, rules, layout.zones, zone_pages);
+        body.sabotage = sabotage;
         let recovery = if stores_data { body.start(&mut table)? } else { RecoveryReport::default() };
         if stores_data && recovery.checkpoint == 0 {
             body.snapshot(&table, SimTime::ZERO).map_err(|fault| match fault {
@@ -67,6 +76,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 Fault::Flash(error) => error.into(),
             })?;
         }
+        let read_only = body.log.is_ended.then_some(LOG_ENDED);
         let block = u64::from(layout.block_bytes);
         let zones = ZoneShape {
             zones: layout.zones,
@@ -92,7 +102,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             counts: ZoneCounts::default(),
             spare_blocks: setup.spare_blocks,
             recovery,
-            read_only: None,
+            read_only,
             times: setup.times,
             busy: SimTime::ZERO,
             draws: seeded(DRAWS),
@@ -289,21 +299,23 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if fault != Fault::NoBlock {
             return refused(fault);
         }
-        let reason = "too few blocks are left for the metadata log of the zones";
-        self.read_only = Some(reason);
-        FtlError::ReadOnly { reason }.into()
+        self.read_only = Some(LOG_ENDED);
+        FtlError::ReadOnly { reason: LOG_ENDED }.into()
     }
 
     /// Makes durable what was answered: what is held is logged.
     pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let at = self.busy.max(at);
         let mut done = self.issued.1;
-        if self.body.rules.is_volatile {
+        if self.body.rules.is_volatile && self.body.sabotage != Sabotage::FlushWithoutHeld {
             let held = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
             done = self.body.device.join(done, held);
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
         let done = self.body.device.join(done, durable);
+        if self.body.sabotage == Sabotage::FlushWithoutWait {
+            return Ok(done);
+        }
         // Answered data may lie in pages whose programs are under way, or behind such pages in its zone.
         let under_way = self.body.device.join(self.body.programs, self.body.log.done);
         Ok(self.body.device.join(done, under_way))
@@ -458,7 +470,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            after = self.body.pad(zone, end, true, self.issue(at).after(after)).map_err(refused)?;
+            let is_reset = self.body.sabotage != Sabotage::PadAfterReset;
+            after = self.body.pad(zone, end, is_reset, self.issue(at).after(after)).map_err(refused)?;
         }
         let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);

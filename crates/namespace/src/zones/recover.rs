@@ -9,6 +9,7 @@ use super::body::{Body, Fault};
 use super::held::HeldPage;
 use super::metadata::{self, FIRST, HeldPiece, LAST, Log, LogPage, Record, SNAPSHOT};
 use super::pool::Pool;
+use super::sabotage::Sabotage;
 use super::stripes::Spot;
 use super::table::{Restored, ZoneTable};
 use super::tag::ZoneOob;
@@ -177,7 +178,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut bound: BTreeMap<(u32, u32, u32), Found> = BTreeMap::new();
         for (place, candidates) in found {
             let reset = said.resets.get(&place.0).copied().unwrap_or(0);
-            let is_whole = |(one, copied): &(Found, u16)| one.seq >= reset && one.pages >= u32::from(*copied);
+            let is_whole = |(one, copied): &(Found, u16)| {
+                let is_complete = one.pages >= u32::from(*copied);
+                one.seq >= reset && (is_complete || self.sabotage == Sabotage::IncompleteCopies)
+            };
             let best = candidates.iter().filter(|one| is_whole(one)).max_by_key(|(one, _)| one.seq);
             let best = best.map(|(one, _)| *one);
             for (one, _) in candidates {
@@ -209,6 +213,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 pages += 1;
             }
             let host = said.finished.get(&zone).map_or(pages, |written| pages.min(self.pages_for(*written)));
+            if self.sabotage == Sabotage::LastPage {
+                let ends = bound.iter().filter(|((of, ..), _)| *of == zone).map(|(&(_, die, slot), one)| {
+                    self.striping.index(Spot { die, slot, page: one.pages - 1 }) + 1
+                });
+                pages = ends.max().unwrap_or(0);
+            }
             self.set_programmed(zone, pages, host);
             report.live_pages += u64::from(pages);
         }
@@ -242,7 +252,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 self.started = self.log.done;
                 Ok(report)
             }
-            Err(Fault::NoBlock) => Err(ZoneStartError::NoBlock),
+            // What there is can be read.
+            Err(Fault::NoBlock) => {
+                self.log.is_ended = true;
+                Ok(report)
+            }
             Err(Fault::Flash(error)) => Err(error.into()),
         }
     }
@@ -254,7 +268,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             if page >= self.programmed(zone) {
                 let data = Some(data.into_boxed_slice());
                 let page = page - self.programmed(zone);
-                held_now.entry(zone).or_default().insert(page, HeldPage { present, data, is_dirty: true });
+                held_now.entry(zone).or_default().insert(page, HeldPage { present, data, is_dirty: false });
             }
         }
         let per_page = self.page_bytes / self.block_bytes;
@@ -302,6 +316,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Erases a block whose pages are not those of its zone. What is programmed later comes after that, lest
     /// a later start finds the pages again, behind new ones.
     fn discard(&mut self, block: BlockId) -> FlashResult<()> {
+        if self.sabotage == Sabotage::KeepDiscarded {
+            self.pool.give(self.geometry().unit_of(block).0, block, true);
+            return Ok(());
+        }
         let issue = Issue::new(SimTime::ZERO, Cause::Meta).after(self.log.done);
         match self.device.erase(block, issue) {
             Ok(done) => {

@@ -1,6 +1,7 @@
 //! Blocks of zones that take the places of others.
 
 use super::body::{Body, Done};
+use super::sabotage::Sabotage;
 use super::stripes::Spot;
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Ppn, SimTime};
@@ -80,7 +81,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Takes a block in which a program failed out of use. It stays readable until the next start, since the
     /// copies of what it holds may not be on flash yet.
     pub fn give_up(&mut self, block: BlockId) {
-        if self.rules.is_volatile {
+        if self.rules.is_volatile && self.sabotage != Sabotage::MarkAtOnce {
             self.retired.push(block);
         } else {
             self.device.mark_bad(block);

@@ -30,13 +30,11 @@ pub enum Sabotage {
     ProgramBeforeStart,
     /// A block in which a program failed is marked bad while copies of it are under way.
     MarkAtOnce,
-    /// A start keeps the blocks of snapshots that were cut short.
-    KeepCutSnapshots,
 }
 
 impl Sabotage {
-    /// Those that power cuts find.
-    pub const BY_CUTS: [Self; 11] = [
+    /// Every way to break them.
+    pub const ALL: [Self; 12] = [
         Self::EraseBeforeRecord,
         Self::RecordWithoutBarrier,
         Self::LastPage,
@@ -48,7 +46,6 @@ impl Sabotage {
         Self::PadAfterReset,
         Self::KeepDiscarded,
         Self::ProgramBeforeStart,
+        Self::MarkAtOnce,
     ];
-    /// Those that power cuts find while blocks fail.
-    pub const BY_FAILURES: [Self; 2] = [Self::MarkAtOnce, Self::KeepCutSnapshots];
 }

@@ -305,6 +305,10 @@ fn zones_outlive_blocks_that_fail_and_shrink_or_end_when_no_spare_is_left() {
                 let plan = FaultPlan { seed: seed ^ step, ..plan.clone() };
                 (zoned, handle) = open(handle.nand(), &setup, &plan);
                 bytes.check(&mut zoned, &context);
+                if FlashLayer::read_only(&zoned).is_some() {
+                    ended += 1;
+                    break;
+                }
             }
         }
     }

@@ -50,6 +50,7 @@ pub fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut rng = seeded(seed ^ 0x2053);
     let mut of = |list: [u64; 3]| list[below(&mut rng, 3) as usize];
     let biggest = of([3, 9, 24]);
+    let unit = of([1, 1, 4]);
     let hot = of([2, 3, 8]);
     let depth = of([1, 3, 6]);
     let manage = of([1, 2, 4]);
@@ -84,7 +85,7 @@ pub fn steps(seed: u64, count: usize) -> Vec<Step> {
             Step {
                 act: chosen.expect("the draw is below the sum").0,
                 zone: zone as u32,
-                blocks: below(&mut rng, biggest) + 1,
+                blocks: (below(&mut rng, biggest) + 1).next_multiple_of(unit),
                 ahead: below(&mut rng, 16),
                 salt: seed << 20 ^ number as u64,
                 overlaps: below(&mut rng, depth) > 0,
