@@ -7,7 +7,8 @@ use nandscape_core::vector::{ChunkState, SectorAddress, VectorGeometry};
 /// A virtual block: a chunk from each of some parallel units. Bytes go to the chunks in stripes of
 /// [`VectorGeometry::write_best`] sectors, so that a long write uses all parallel units at once.
 ///
-/// It keeps where the next write goes; writes, pads and erases by other ways leave it behind.
+/// It keeps where the next write goes. After a write that failed, or one by other ways, it is to be opened
+/// anew, which fails where the chunks do not end in one stripe.
 #[derive(Clone, Debug)]
 pub struct VirtualBlock {
     geometry: VectorGeometry,

@@ -1,5 +1,5 @@
 //! The vector command set: chunks of flash, what hosts ask of them by lists of sector addresses, and why they
-//! are refused (Open-Channel SSD specification 2.0). [`format`] has the address formats.
+//! are refused (Open-Channel SSD specification 2.0). [`mod@format`] has the address formats.
 
 pub mod format;
 

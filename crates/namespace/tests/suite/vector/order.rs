@@ -33,7 +33,9 @@ fn step(vectored: &mut Vectored, known: &mut [Known], rng: &mut impl Rng, last: 
     let chunk: SectorAddress = geometry.chunk_at(number);
     let one = &mut known[number as usize];
     let (command, payload) = if below(rng, 5) == 0 {
-        known.iter_mut().for_each(|one| one.durable = one.sectors.len());
+        for one in known.iter_mut() {
+            one.durable = one.sectors.len();
+        }
         (Command::FLUSH, Vec::new())
     } else if one.sectors.len() == geometry.sectors as usize {
         *one = Known::default();
