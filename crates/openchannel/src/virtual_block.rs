@@ -37,8 +37,8 @@ impl VirtualBlock {
     }
 
     /// A virtual block of these chunks, in this order, none of them twice. Its write pointer is found in the
-    /// chunk report; chunks with write pointers that no write by virtual block leaves, and offline chunks, are
-    /// refused.
+    /// chunk report. Offline chunks are refused, and chunks with write pointers that no write by virtual
+    /// block leaves.
     pub fn of(host: &mut Host<'_>, chunks: Vec<SectorAddress>, at: SimTime) -> HostResult<Self> {
         let geometry = *host.geometry();
         let mut pointers = Vec::with_capacity(chunks.len());
