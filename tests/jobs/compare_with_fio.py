@@ -52,7 +52,8 @@ PARSE = [
     "random_distribution=flat", "percentage_random=150", "percentage_random=40", "thinktime=100", "thinktime=2ms", "thinktime_blocks=4",
     "rate=1m,500k", "rate_iops=100,", "rate_process=poisson", "rate_process=burst", "startdelay=1-2", "ramp_time=1", "fsync=8", "sync=dsync",
     "sync=2", "norandommap", "randrepeat=0", "randseed=7", "random_generator=lfsr", "loops=2", "number_ios=5", "percentile_list=50:99.9",
-    "verify=crc32c", "zonemode=zbd", "nrfiles=4", "flow=3", "read_iolog=x", "latency_target=10", "direct=1", "invalidate=0",
+    "verify=crc32c", "zonemode=zbd", "zonemode=foo", "zonesize=1m", "max_open_zones=5000",
+    "zone_reset_threshold=2", "zone_reset_frequency=0.1", "zoneskip=1z", "randrepeat=x", "random_generator=foo", "nrfiles=4", "flow=3", "read_iolog=x", "latency_target=10", "direct=1", "invalidate=0",
     "group_reporting", "new_group", "exitall", "wait_for=nobody", "offset=4k", "offset=50%", "size=120%", "unlink=1", "xyzzy=1",
     "description=a word or two", "thread", "refill_buffers", "buffer_compress_percentage=50", "log_avg_msec=100", "fdatasync=3",
 ]

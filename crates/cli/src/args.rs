@@ -4,6 +4,7 @@ mod cache;
 mod cache_files;
 mod serve;
 mod trace;
+mod zone;
 
 pub use cache::{AdviseArgs, CacheVerb, SimulateArgs, UnitArgs};
 pub use cache_files::{
@@ -12,6 +13,7 @@ pub use cache_files::{
 };
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, StatArgs};
 pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
+pub use zone::{ZoneArgs, ZoneVerbArg};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -29,7 +31,8 @@ pub struct DeviceArgs {
     /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Interface of the flash and host software over it ('nandscape list stacks') [default: block].
+    /// Interface of the flash and host software over it ('nandscape list stacks'); of compare a list, such as
+    /// block,zone-map [default: block].
     #[arg(long, value_name = "NAME")]
     pub stack: Option<String>,
     /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.

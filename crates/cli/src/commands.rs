@@ -13,6 +13,7 @@ pub mod reproduce;
 pub mod serve;
 pub mod stat;
 pub mod trace;
+pub mod zone;
 
 use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
 use crate::console::{Console, Failure, Result, STOP};

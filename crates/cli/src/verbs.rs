@@ -2,7 +2,7 @@
 
 use crate::args::{
     CacheVerb, CompareArgs, ControlArgs, FsVerb, ImageVerb, ListArgs, NeighboursArgs, ReplayArgs,
-    ReproduceArgs, StatArgs, TraceVerb,
+    ReproduceArgs, StatArgs, TraceVerb, ZoneArgs,
 };
 use crate::commands::serve::ServeVerb;
 use clap::{Parser, Subcommand, ValueHint};
@@ -56,6 +56,8 @@ pub enum Verb {
     Stat(StatArgs),
     /// Tell a running server to do something.
     Control(ControlArgs),
+    /// Report, open, close, finish and reset zones of an image or of a running server.
+    Zone(ZoneArgs),
     /// List what there is: devices, ftls, victims, workloads, formats ...
     ///
     /// Tags in brackets, such as [thesis 3.2], name a place in a source: docs/sources.md.

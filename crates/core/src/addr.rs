@@ -112,6 +112,16 @@ impl Extent {
         page_at(self.end() - 1, page) - page_at(self.offset, page) + 1
     }
 
+    /// The parts that cover a page partly, as runs of their own: at most two.
+    pub fn ragged_ends(self, page_bytes: u32) -> impl Iterator<Item = Self> {
+        let page_bytes = u64::from(page_bytes);
+        let first_end = self.end().min((self.offset / page_bytes + 1) * page_bytes);
+        let last = self.end().saturating_sub(1) / page_bytes * page_bytes;
+        let ends = [(self.offset, first_end), (last.max(first_end), self.end())];
+        let ends = ends.into_iter().map(|(start, end)| Self::new(start, end - start));
+        ends.filter(move |end| end.len > 0 && end.len < page_bytes)
+    }
+
     /// The pages this run covers from their first to their last byte: `(first, count)`.
     pub fn whole_pages(self, page_bytes: u32) -> (u64, u64) {
         let page = u64::from(page_bytes);

@@ -37,6 +37,17 @@ impl Divider {
     }
 }
 
+/// `(n / divisor, n % divisor)`. Nearly all sizes in bytes are powers of two, and a division takes longer
+/// than to find out.
+#[inline]
+pub const fn split(n: u64, divisor: u64) -> (u64, u64) {
+    if divisor.is_power_of_two() {
+        (n >> divisor.trailing_zeros(), n & (divisor - 1))
+    } else {
+        (n / divisor, n % divisor)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

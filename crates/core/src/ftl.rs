@@ -2,8 +2,9 @@
 
 use crate::addr::{Extent, Lpn, PageSpan, Ppn};
 use crate::clock::Token;
-use crate::device::{FlashError, FlashState};
+use crate::device::{FlashError, FlashState, MapJournal};
 use crate::journal::checkpoint;
+use crate::recovery::RecoveryReport;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
@@ -196,6 +197,11 @@ pub trait FlashLayer: Mapping + Logs {
     /// refused with [`FtlError::ReadOnly`], reads go on.
     fn read_only(&self) -> Option<&'static str> {
         None
+    }
+
+    /// What the start from flash found: by the journal of the device, or by the layer itself.
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        self.device().journal().map(MapJournal::recovery)
     }
 }
 

@@ -2,6 +2,8 @@
 //! be absent. A wrapper takes what the subsystem below gives and replaces what is different in front of it.
 
 use crate::cached::{CacheControl, CacheReport};
+use crate::cause::Cause;
+use crate::clock::Token;
 use crate::command::HostCounts;
 use crate::device::FlashState;
 use crate::ftl::{FlashLayer, Ftl};
@@ -180,6 +182,14 @@ impl<'a> Inspect<'a> {
     }
 }
 
+/// Takes commands of host software, which submits them for reasons of its own and in an order of its own: a
+/// translation layer of the host moves data because it collects, and writes it once it was read.
+pub trait IssueControl {
+    /// Commands submitted from now on are issued because of `cause`, by a host that waits for `after` before
+    /// it submits them. A subsystem starts with [`Cause::Host`] and [`Token::NONE`].
+    fn issue(&mut self, cause: Cause, after: Token);
+}
+
 /// What can be asked of a [`crate::Subsystem`] besides commands.
 #[derive(Default)]
 pub struct Control<'a> {
@@ -187,4 +197,6 @@ pub struct Control<'a> {
     pub cache: Option<&'a mut dyn CacheControl>,
     /// What NVMe commands administer, where there is an NVMe device.
     pub nvme: Option<&'a mut dyn NvmeControl>,
+    /// Causes and order of commands, where host software can state them.
+    pub issue: Option<&'a mut dyn IssueControl>,
 }

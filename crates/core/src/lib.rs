@@ -76,8 +76,8 @@ pub use ftl::{
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{
-    CacheReports, Control, HostReports, Inspect, KindReports, Layers, PlacementReports, VectorReports,
-    ZoneReports,
+    CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, PlacementReports,
+    VectorReports, ZoneReports,
 };
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};

@@ -29,6 +29,7 @@ mod stack;
 mod stat;
 mod stop;
 mod timeline;
+pub mod zones;
 
 pub use background::Background;
 pub use clock::{Clock, DEFAULT_DEPTH};

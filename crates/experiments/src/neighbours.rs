@@ -83,6 +83,7 @@ impl Site {
             interval_ns: options.interval_ns,
             with_detail: false,
             stop: options.stop,
+            log: None,
         };
         let outcome =
             run_jobs(&mut *self.subsystem, file, &file.name, &job_options, &mut || {}, &mut |_| {})?;

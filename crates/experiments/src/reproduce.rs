@@ -91,6 +91,7 @@ pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
         cache_article::CACHE_ARTICLE,
         cache_cleaning::CACHE_CLEANING,
         zones::ZN540,
+        zones::ZONE_SIZE,
     ];
     [&thesis::EXPERIMENTS[..], &others].concat()
 });

@@ -2,7 +2,8 @@
 
 use crate::error::{JobError, Place};
 use crate::job::Job;
-use crate::options::{Extra, apply};
+use crate::job::ZoneMode;
+use crate::options::{Extra, apply, matters_only_with_zones};
 use crate::sections::{Entry, Section, Source, System, kb_base, read_sections};
 use std::path::Path;
 
@@ -80,14 +81,23 @@ impl JobFile {
                 ignored.push(option);
             }
         }
+        if job.zoning.mode == ZoneMode::None {
+            for name in entries.iter().filter_map(|entry| matters_only_with_zones(&entry.key)) {
+                let option = (name, "matters only with zonemode=strided or zbd");
+                if !ignored.contains(&option) {
+                    ignored.push(option);
+                }
+            }
+        }
         job.options = typed(&section.entries);
-        if extra.is_synchronous && job.depth > 1 {
+        if extra.is_synchronous == Some(true) && job.depth > 1 {
             self.notes.push(format!(
                 "job {}: a synchronous ioengine has one request outstanding, so iodepth={} is 1, as in fio",
                 job.name, job.depth
             ));
             job.depth = 1;
         }
+        job.is_synchronous = extra.is_synchronous.unwrap_or(job.depth == 1);
         check(&job)?;
         if self.jobs.len() + extra.copies as usize > MAX_JOBS {
             let message = format!("numjobs={} makes more than {MAX_JOBS} jobs in all", extra.copies);
@@ -168,6 +178,47 @@ fn check(job: &Job) -> Result<(), JobError> {
     ];
     match conflicts.into_iter().find(|(is_there, _)| *is_there) {
         Some((_, message)) => Err(conflict(job, message)),
-        None => Ok(()),
+        None => check_zoning(job).map_err(|message| conflict(job, &message)),
     }
+}
+
+/// What fio refuses of zones, as far as it does not depend on the device.
+fn check_zoning(job: &Job) -> Result<(), String> {
+    let zoning = &job.zoning;
+    let size = zoning.size;
+    match zoning.mode {
+        ZoneMode::None if size > 0 => {
+            return Err(format!("zonesize={size}: expected zonemode=strided or zbd with it"));
+        }
+        ZoneMode::Strided if size == 0 => {
+            return Err("zonemode=strided: expected a zonesize with it".to_owned());
+        }
+        ZoneMode::None | ZoneMode::Strided => return Ok(()),
+        ZoneMode::Zbd => {}
+    }
+    if size > 0 && size < 512 {
+        return Err(format!("zonesize={size}: expected at least 512 bytes with zonemode=zbd"));
+    }
+    if size > 0 && zoning.capacity > size {
+        return Err(format!("zonecapacity={}: expected at most zonesize={size}", zoning.capacity));
+    }
+    if let crate::Amount::Bytes(skip) = zoning.skip
+        && size > 0
+        && !skip.is_multiple_of(size)
+    {
+        return Err(format!("zoneskip={skip}: expected a multiple of zonesize={size}"));
+    }
+    for direction in crate::Direction::ALL.into_iter().filter(|d| job.does(*d)) {
+        let bytes = &job.block_size[direction as usize];
+        if direction == crate::Direction::Trim && !bytes.is_fixed() {
+            return Err(
+                "trims with zonemode=zbd reset whole zones: expected bs=READ,WRITE,ZONESIZE".to_owned()
+            );
+        }
+        // fio itself ends at an assertion.
+        if direction == crate::Direction::Write && !bytes.min.is_multiple_of(512) {
+            return Err(format!("bs={}: expected a multiple of 512 with zonemode=zbd", bytes.min));
+        }
+    }
+    Ok(())
 }

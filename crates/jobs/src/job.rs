@@ -26,6 +26,8 @@ pub enum Amount {
     Bytes(u64),
     /// Percent of the namespace (0 to 100).
     Percent(f64),
+    /// Zones of the namespace or file.
+    Zones(u32),
 }
 
 /// What a job does, in which order (`rw`).
@@ -133,6 +135,79 @@ pub enum Sequencer {
     Sequential,
     /// Stay at the same place.
     Identical,
+}
+
+/// How a job sees zones (`zonemode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZoneMode {
+    /// It sees none.
+    #[default]
+    None,
+    /// It transfers an amount in one part of its region, then goes on in the next part.
+    Strided,
+    /// Each zone is written from its first byte on, and reset before it is written again.
+    Zbd,
+}
+
+/// Options of `zonemode`. Sizes are bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Zoning {
+    /// `zonemode`.
+    pub mode: ZoneMode,
+    /// `zonesize`: size of a zone, or with [`ZoneMode::Strided`] bytes to transfer in it; 0 where not given.
+    pub size: u64,
+    /// `zonecapacity`; 0 where not given, which is the size.
+    pub capacity: u64,
+    /// `zonerange`: size of a zone with [`ZoneMode::Strided`]; 0 where not given, which is `zonesize`.
+    pub range: u64,
+    /// `zoneskip`: what a sequential job leaves out between two zones.
+    pub skip: Amount,
+    /// `max_open_zones`: limit of all jobs on one namespace or file; 0 for none.
+    pub max_open: u32,
+    /// `job_max_open_zones`: limit of this job; 0 for none.
+    pub job_max_open: u32,
+    /// The limits of the namespace do not count (`ignore_zone_limits`).
+    pub ignores_limits: bool,
+    /// `zone_reset_threshold`: share of the region with data from which on zones are reset early.
+    pub reset_threshold: f64,
+    /// `zone_reset_frequency`: resets for each write beyond the threshold; 0 for none.
+    pub reset_frequency: f64,
+    /// Reads need not stay below write pointers (`read_beyond_wp`).
+    pub reads_beyond: bool,
+}
+
+impl Zoning {
+    /// Writes between two early resets.
+    pub fn writes_until_reset(&self) -> u32 {
+        if self.reset_frequency > 0.0 {
+            (1.0 / self.reset_frequency).min(f64::from(u32::MAX)) as u32
+        } else {
+            u32::MAX
+        }
+    }
+}
+
+/// Which random numbers a job with a `zonemode` draws (`random_generator`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RandomGenerator {
+    /// Tausworthe's, 32 bits.
+    #[default]
+    Tausworthe,
+    /// Tausworthe's, 64 bits.
+    Tausworthe64,
+    /// A shift register that visits each block once.
+    Lfsr,
+}
+
+/// Random numbers of a job with a `zonemode`, which are those of fio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Randomness {
+    /// `random_generator`.
+    pub generator: RandomGenerator,
+    /// `randrepeat=0`: seeds come from the seed of the run.
+    pub is_unrepeatable: bool,
+    /// `allrandrepeat`.
+    pub repeats_all: bool,
 }
 
 /// What `sync` asks of a write.
@@ -262,6 +337,8 @@ pub struct Job {
 
     /// `iodepth`.
     pub depth: u32,
+    /// `ioengine` has one request under way at a time; so has fio's default.
+    pub is_synchronous: bool,
     /// `thinktime`.
     pub think_ns: u64,
     /// `thinktime_blocks`.
@@ -285,6 +362,10 @@ pub struct Job {
     pub no_random_map: bool,
     /// `randseed`.
     pub seed: Option<u64>,
+    /// `random_generator`, `randrepeat`, `allrandrepeat`.
+    pub random: Randomness,
+    /// `zonemode` and what belongs to it.
+    pub zoning: Zoning,
 
     /// Writes after which one flush is issued (`fsync`); 0 for none.
     pub fsync: u64,
@@ -332,6 +413,8 @@ pub struct Logs {
     pub iops: Option<String>,
     /// `write_lat_log`.
     pub latency: Option<String>,
+    /// `write_iolog`: the file that every request is appended to.
+    pub requests: Option<String>,
 }
 
 impl Logs {

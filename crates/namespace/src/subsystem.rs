@@ -280,7 +280,7 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control { nvme: Some(self), cache: None }
+        Control { nvme: Some(self), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {

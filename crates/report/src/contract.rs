@@ -1,11 +1,11 @@
 //! How a workload follows the unwritten contract of SSDs, and what kind of load it is, for a terminal.
 
 use crate::number::grouped;
-use crate::workload::{distribution, percent};
 use nandscape_core::units::format_bytes;
 use nandscape_trace::TraceStats;
 use nandscape_trace::stats::{
-    AlignedSequentiality, DeathTimes, LARGE_BYTES, Lifetimes, Locality, Pattern, RequestScale, SMALL_BYTES,
+    AlignedSequentiality, DeathTimes, Distribution, LARGE_BYTES, Lifetimes, Locality, Pattern, RequestScale,
+    SMALL_BYTES,
 };
 use std::fmt::Write as _;
 
@@ -169,4 +169,25 @@ fn lifetimes(out: &mut String, lives: &Lifetimes, block_bytes: u64) {
         );
         line(out, "  overwrites", &skew);
     }
+}
+
+/// Statistics of a number of things, on a line.
+pub fn distribution(out: &mut String, name: &str, d: &Distribution, show: fn(u64) -> String) {
+    if d.count > 0 {
+        let mean = show(d.mean.round() as u64);
+        let _ = writeln!(
+            out,
+            "  {name:22} min {}, mean {mean}, p50 {}, p90 {}, p99 {}, max {}",
+            show(d.min),
+            show(d.p50),
+            show(d.p90),
+            show(d.p99),
+            show(d.max)
+        );
+    }
+}
+
+/// A part as a share of the whole.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }

@@ -187,6 +187,20 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             pairs.push((name, Kind::Rate.show_alone(rate)));
         }
     }
+    if let Some(zones) = &r.between.zones {
+        let states =
+            zones.states.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
+        pairs.push(("zones", states.collect::<Vec<_>>().join(", ")));
+        let counts = zones.counts;
+        let text = format!(
+            "{} opened, {} closed for others, {} finished, {} reset",
+            grouped(counts.opens),
+            grouped(counts.implicit_closes),
+            grouped(counts.finishes),
+            grouped(counts.resets)
+        );
+        pairs.push(("zone changes", text));
+    }
     pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
     if r.speed.time.wall_s > 0.0 {
         let text = format!(
@@ -236,7 +250,7 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
 
 /// What the host's stream policy wrote with each id.
 fn policy_table(result: &RunResult) -> Option<Table> {
-    let policy = result.policy.as_ref()?;
+    let policy = result.between.policy.as_ref()?;
     let mut table = Table::new();
     let name = |stream: u16| if stream == 0 { "none".to_owned() } else { stream.to_string() };
     let total: u64 = policy.streams.iter().map(|stream| stream.bytes).sum();

@@ -1,15 +1,11 @@
 //! Statistics of a workload for a terminal (`trace stats`).
 
-use crate::contract;
+use crate::contract::{self, distribution, percent};
 use crate::number::{grouped, printable};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_trace::TraceStats;
-use nandscape_trace::stats::{Alignment, Amount, Distribution};
+use nandscape_trace::stats::{Alignment, Amount};
 use std::fmt::Write as _;
-
-pub fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
-}
 
 /// What a workload looks like, as text of about 100 columns.
 pub fn render_workload_text(name: &str, stats: &TraceStats) -> String {
@@ -93,21 +89,6 @@ fn space(out: &mut String, stats: &TraceStats) {
             "  working set            at most {} in {} requests in a row",
             format_bytes(largest.pages * 4096),
             grouped(largest.requests)
-        );
-    }
-}
-
-pub fn distribution(out: &mut String, name: &str, d: &Distribution, show: fn(u64) -> String) {
-    if d.count > 0 {
-        let mean = show(d.mean.round() as u64);
-        let _ = writeln!(
-            out,
-            "  {name:22} min {}, mean {mean}, p50 {}, p90 {}, p99 {}, max {}",
-            show(d.min),
-            show(d.p50),
-            show(d.p90),
-            show(d.p99),
-            show(d.max)
         );
     }
 }

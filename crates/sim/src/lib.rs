@@ -21,7 +21,7 @@ pub mod replay;
 pub mod result;
 pub mod sums;
 
-pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, run_jobs};
+pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, Logged, RequestLog, run_jobs};
 pub use precondition::Precondition;
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
 pub use result::{LifetimeResult, RunResult};

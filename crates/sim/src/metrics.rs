@@ -299,7 +299,7 @@ impl SeriesRecorder {
             simulated_ns,
             host: subsystem.inspect().host_counts(0),
             causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
-            ftl: layer.map(|layer| layer.stats()).unwrap_or_default(),
+            ftl: layer.map(nandscape_core::Mapping::stats).unwrap_or_default(),
             cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),

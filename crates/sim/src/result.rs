@@ -2,11 +2,13 @@
 
 mod jobs;
 mod lifetime;
+mod zones;
 
 pub use jobs::{
     DirectionResult, JobResult, LatencyLevel, LatencyPoint, PercentilesOf, RateSamples, SyncResult,
 };
 pub use lifetime::LifetimeResult;
+pub use zones::{ZoneShown, ZonesResult};
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
@@ -66,15 +68,26 @@ pub struct RunResult {
     /// What the cache did; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheResult>,
-    /// What the host's stream policy did; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub policy: Option<PolicyResult>,
+    /// What is between the workload and the flash.
+    #[serde(flatten)]
+    pub between: BetweenResult,
     /// Until the flash is worn out.
     #[serde(default)]
     pub lifetime: LifetimeResult,
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// What is between the workload and the flash, as far as it says anything of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BetweenResult {
+    /// Zones, where the namespace has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZonesResult>,
+    /// What the host's stream policy did; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyResult>,
 }
 
 /// Which run a document is of.

@@ -1,8 +1,9 @@
 //! Counters of a subsystem, added up over its namespaces or sets.
 
 use crate::result::{
-    CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, RunIdentity, RunResult,
-    SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, placement_of_logs, ratio,
+    BetweenResult, CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, RunIdentity,
+    RunResult, SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, ZonesResult, placement_of_logs,
+    ratio,
 };
 use nandscape_core::command::HostCounts;
 use nandscape_core::{BlockId, CauseTable, Cost, FtlStats, Layers, OpCounts, Subsystem};
@@ -57,7 +58,7 @@ pub fn page_bytes(layers: Layers<'_>) -> Option<u64> {
 }
 
 pub(crate) fn erases(layers: Layers<'_>) -> Vec<Vec<u32>> {
-    let devices = layers.iter().map(|layer| layer.device());
+    let devices = layers.iter().map(nandscape_core::FlashLayer::device);
     devices
         .map(|device| (0..device.geometry().blocks()).map(|b| device.erase_count(BlockId(b))).collect())
         .collect()
@@ -100,7 +101,7 @@ pub fn set(subsystem: &dyn Subsystem, set: u16, wear: WearResult) -> SetResult {
 pub fn flash(layers: Layers<'_>) -> FlashResult {
     let mut totals = OpCounts::default();
     let mut causes = CauseTable::default();
-    for device in layers.iter().map(|layer| layer.device()) {
+    for device in layers.iter().map(nandscape_core::FlashLayer::device) {
         totals.add(device.tally().totals);
         causes.add(device.counters());
     }
@@ -155,6 +156,12 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         latency_ns: run.latency_ns,
         cost: cost.into(),
         placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
+        between: BetweenResult {
+            zones: (0..)
+                .zip(subsystem.namespaces())
+                .find_map(|(number, info)| ZonesResult::of(&inside, number, info)),
+            policy: None,
+        },
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),

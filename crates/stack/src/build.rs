@@ -4,6 +4,7 @@ use crate::caching;
 use crate::config::{ConfigError, Result, StackConfig};
 pub use crate::flash::{BuildOptions, subsystem};
 use crate::interfaces::Place;
+use crate::stacks::stack_of;
 use nandscape_core::Subsystem;
 use nandscape_disk::Keep;
 
@@ -27,6 +28,6 @@ pub fn build_subsystem(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>
 fn with_options(config: &StackConfig, options: BuildOptions) -> Result<Box<dyn Subsystem + Send>> {
     match &config.cache {
         Some(cache) => Ok(Box::new(caching::build(cache, config, options, Keep::Nothing)?)),
-        None => config.with_interfaces(Place::Flash, (config.stack.plain)(config, options)?),
+        None => config.with_interfaces(Place::Flash, (stack_of(config).plain)(config, options)?),
     }
 }

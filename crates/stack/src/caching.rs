@@ -2,7 +2,8 @@
 
 use crate::config::cache::{CacheConfig, DEVICES, Side};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, build_in_memory, subsystem};
+use crate::flash::{BuildOptions, subsystem};
+use crate::stacks::build_in_memory;
 use nandscape_cache::engine::{BoxedStore, Disk};
 use nandscape_cache::metadata::Volume;
 use nandscape_cache::{Cache, ComposeError, Design};

@@ -14,8 +14,8 @@ use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
+use crate::kinds::{KINDS, STACK, StackKind, ZONE, kind_of};
 use crate::partition::Partition;
-use crate::stacks::{STACK, STACKS, StackEntry, ZONE, stack_of};
 pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
 use cache::CacheConfig;
@@ -59,11 +59,11 @@ pub static WORKLOAD: Info = Info {
 };
 
 /// The keys of the layer of a stack, which a kind that was typed must be one of.
-fn layer_info(stack: &StackEntry, kind: Option<&str>) -> Result<&'static Info> {
+fn layer_info(stack: &StackKind, kind: Option<&str>) -> Result<&'static Info> {
     let infos = nandscape_ftl::registry::infos();
     let Some(own) = stack.layer else {
         let kind = kind.unwrap_or(DEFAULT_FTL);
-        if let Some(other) = STACKS.iter().find(|other| other.layer.is_some_and(|info| info.name == kind)) {
+        if let Some(other) = KINDS.iter().find(|other| other.layer.is_some_and(|info| info.name == kind)) {
             let name = other.info.name;
             return Err(shape(
                 "ftl.kind",
@@ -100,7 +100,7 @@ pub struct StackConfig {
     /// How time passes.
     pub scheduler: &'static SchedulerEntry,
     /// The interface of the flash and the host software over it.
-    pub stack: &'static StackEntry,
+    pub stack: &'static StackKind,
     /// Zones, for stacks over them.
     pub zone: Params,
     /// Name of the translation layer.
@@ -133,7 +133,7 @@ impl StackConfig {
         let mut device = take_table(&mut table, "device", "device")?;
         let timing = take_table(&mut device, "timing", "device.timing")?;
         let stack = take_table(&mut table, "stack", "stack")?;
-        let stack = stack_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
+        let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
         let zone = take_table(&mut table, "zone", "zone")?;
         let zone = Params::check(&ZONE, "zone.", &flat("zone.", &zone)?)?;
         let mut ftl = take_table(&mut table, "ftl", "ftl")?;
@@ -300,7 +300,7 @@ impl StackConfig {
         let own = [("sets", self.partition.sets_table()), ("namespaces", self.partition.namespaces_table())];
         let own = own.into_iter().filter_map(|(name, own)| Some((name, own?)));
         let own = own.chain(self.interfaces.to_tables(Place::Flash));
-        let stack = (self.stack.info.name != STACKS[0].info.name).then(|| {
+        let stack = (self.stack.info.name != KINDS[0].info.name).then(|| {
             let kind = [("kind".to_owned(), self.stack.info.name.into())];
             [("stack", kind.into_iter().collect()), ("zone", table_of(&self.zone))]
         });

@@ -3,9 +3,8 @@
 //! build time. What stands over a medium that keeps bytes is compiled once for all of them.
 
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::interfaces::Place;
 use crate::memory;
-use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Oob, OutOfBand, SimTime, Subsystem, UnitId};
+use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Oob, OutOfBand, SimTime, UnitId};
 use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
@@ -135,26 +134,6 @@ fn layer<D: FlashDevice + Send + 'static>(config: &StackConfig, device: D) -> Re
     Ok(ftl)
 }
 
-/// The flash stack of a configuration over a device that keeps bytes in memory.
-pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Box<dyn Subsystem + Send>> {
-    memory::check(config.seen_geometry())?;
-    let mut config = config.clone();
-    config.nand.capabilities.stores_data = true;
-    over(&config, Box::new(nand(&config, &config.nand)?), false)
-}
-
-/// The namespaces over a medium, which `lasts` longer than the process or not.
-pub(crate) fn over(
-    config: &StackConfig,
-    medium: Box<dyn Breakable + Send>,
-    lasts: bool,
-) -> Result<Box<dyn Subsystem + Send>> {
-    let device = with_time(config, with_faults(config, medium)?);
-    let subsystem = (config.stack.over)(config, device, lasts)?;
-    let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
-    config.with_interfaces(Place::Served, over_flash)
-}
-
 /// Layers over a device of any type, with a journal if it `lasts` longer than the process.
 pub(crate) fn divided(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<NvmSubsystem> {
     let over = |device: AnyDevice| if lasts { with_journal(config, device) } else { layer(config, device) };
@@ -167,7 +146,7 @@ pub(crate) fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyD
     Ok(with_time(config, with_faults(config, Box::new(medium))?))
 }
 
-fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
+pub(crate) fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
     config.scheduler.with(Any { config, medium })
 }
 
@@ -185,7 +164,7 @@ impl WithScheduler for Any<'_> {
     }
 }
 
-fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
+pub(crate) fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
     if config.faults.is_empty() {
         return Ok(medium);
     }
@@ -193,7 +172,7 @@ fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Resul
     Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
 }
 
-fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand> {
+pub(crate) fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand> {
     Nand::new(*config.seen_geometry(), options)
         .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))
 }

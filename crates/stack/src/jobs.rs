@@ -4,9 +4,10 @@ use crate::build::build_subsystem;
 use crate::config::{self, ConfigError, Result, StackConfig};
 use crate::error::RunError;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
+use crate::request_log::IoLogs;
 use nandscape_jobs::JobFile;
 use nandscape_report::Run;
-use nandscape_sim::{JobOptions, run_jobs};
+use nandscape_sim::{JobOptions, RequestLog, run_jobs};
 use rayon::prelude::*;
 use std::path::Path;
 use std::time::Instant;
@@ -22,19 +23,33 @@ pub fn is_job_file(config: &StackConfig, workload: &str) -> bool {
     }
 }
 
-/// Reads a job file, and runs it on the namespaces of a configuration.
+/// Reads a job file, and runs it on the namespaces of a configuration. Writes the logs that `write_iolog`
+/// asks for.
 pub fn run_job_file(config: &StackConfig, path: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
     refuse_reading_keys(config)?;
     let file = JobFile::read(path)?;
-    run_parsed(config, &file, path, options)
+    let logs = IoLogs::create(&file)?;
+    let run = run(config, &file, path, options, logs.as_ref().map(|logs| logs as &dyn RequestLog))?;
+    logs.map_or(Ok(()), IoLogs::finish)?;
+    Ok(run)
 }
 
-/// Runs jobs that were read already; `spec` names the workload in the result.
+/// Runs jobs that were read already; `spec` names the workload in the result. Writes no logs.
 pub fn run_parsed(
     config: &StackConfig,
     file: &JobFile,
     spec: &str,
     options: &RunOptions<'_>,
+) -> Result<Run, RunError> {
+    run(config, file, spec, options, None)
+}
+
+fn run(
+    config: &StackConfig,
+    file: &JobFile,
+    spec: &str,
+    options: &RunOptions<'_>,
+    log: Option<&dyn RequestLog>,
 ) -> Result<Run, RunError> {
     let mut subsystem = build_subsystem(config)?;
     let label = config.label();
@@ -45,6 +60,7 @@ pub fn run_parsed(
         interval_ns: options.interval_ns,
         with_detail: options.with_detail,
         stop: options.stop,
+        log,
     };
     let mut started = Instant::now();
     let outcome = run_jobs(

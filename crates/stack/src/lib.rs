@@ -7,7 +7,7 @@
 //! * [`cache`]: a disk, and flash or memory in front of it.
 //! * [`partition`]: how the device is divided into NVM sets and namespaces.
 //! * [`faults`]: what is to go wrong with the flash.
-//! * [`stacks`]: the interface of the flash, and host software over it.
+//! * [`kinds`], [`stacks`]: the interface of the flash, and host software over it.
 //! * [`interfaces`]: what stands between hosts and the device: directives, and streams by what a file system
 //!   keeps in a block.
 //! * [`journal`]: the journal of a device that keeps bytes.
@@ -27,11 +27,13 @@ pub mod interfaces;
 pub mod jobs;
 pub mod journal;
 mod keys;
+pub mod kinds;
 mod mapped;
 mod memory;
 mod options;
 pub mod partition;
 pub mod presets;
+mod request_log;
 mod run;
 pub mod stacks;
 pub mod storing;

@@ -73,7 +73,7 @@ pub static PRESETS: &[Preset] = &[
     preset(
         "zn540",
         "ZN540 zoned drive: 904 zones of 1077 MiB, 14 active, fitted to raw measurements",
-        "[ZN540 CLUSTER23], [ZN540 SYSTOR24]; fitted, see the file",
+        "[ZN540-CLUSTER23], [ZN540-SYSTOR24]; fitted, see the file",
         include_str!("../presets/zn540.toml"),
     ),
     preset(

@@ -173,10 +173,16 @@ fn replay_on(
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
     if let Some((policy, notes)) = reader.outcome() {
-        result.policy = Some(policy);
+        result.between.policy = Some(policy);
         result.notes.extend(notes);
     }
     finish(config, wall_s, &mut result);
+    if result.error.is_some() && result.between.zones.is_some() {
+        result.notes.push(
+            "raw zones are written in order, at their write pointers; --stack zone-map takes any load"
+                .to_owned(),
+        );
+    }
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

@@ -1,9 +1,10 @@
 //! Stacks that keep bytes: in memory, or in an image file.
 
 use crate::config::{ConfigError, StackConfig, Typed};
-use crate::flash::{BuildOptions, build_in_memory, over};
+use crate::flash::BuildOptions;
 use crate::interfaces::{INTERFACES, Place};
 use crate::mapped::{LostPage, lost_pages};
+use crate::stacks::{build_in_memory, over};
 use crate::{caching, memory};
 use nandscape_core::{NamespaceError, RecoveryReport, SimTime, Subsystem};
 use nandscape_disk::Keep;
@@ -233,9 +234,8 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked,
         }
         Ok(subsystem) => subsystem,
     };
-    let recovery = (0..subsystem.inspect().sets())
-        .filter_map(|set| subsystem.inspect().device(set).journal().map(|journal| journal.recovery().clone()))
-        .collect();
+    let layers = subsystem.inspect().layers;
+    let recovery = layers.iter().filter_map(|layer| layer.recovery().cloned()).collect();
     let (lost_pages, lost) = lost_pages(&mut *subsystem);
     Ok(Checked { findings, recovery, start_error: None, lost_pages, lost })
 }

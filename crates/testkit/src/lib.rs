@@ -2,6 +2,7 @@
 //!
 //! * [`campaign`]: anything over stores that fail at every operation, go on, end and begin again.
 //! * [`checksums`]: of damaged metadata, made right again.
+//! * [`closed_forms`]: write amplification as the literature gives it.
 //! * [`conformance`]: any translation layer against a plain array of bytes.
 //! * [`crash`]: any translation layer over a device whose power is cut at every operation.
 //! * [`store`]: any store, and [`subsystem`]: any subsystem, a cache too, against plain arrays of bytes, with
@@ -10,6 +11,7 @@
 
 pub mod campaign;
 pub mod checksums;
+pub mod closed_forms;
 mod commands;
 pub mod conformance;
 pub mod crash;

@@ -3,8 +3,10 @@
 use super::{deliver, run_options, typed};
 use crate::args::CompareArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
+use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::knows;
+use nandscape_stack::kinds::KINDS;
 use nandscape_stack::{CompareOptions, StackConfig};
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
@@ -14,21 +16,54 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     let progress = |_: &str, progress| bar.show(progress);
     let options = run_options(&args.output, &progress)?;
     // A layer that was asked for by name must run; 'all' means all that can.
-    let how = CompareOptions { jobs: args.jobs, skip_unsuited: args.ftl.is_empty() && args.cache.is_empty() };
+    let how = CompareOptions {
+        jobs: args.jobs,
+        skip_unsuited: args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none(),
+    };
     let runs = nandscape_stack::compare(&configs, &args.workloads, how, &options);
     bar.finish();
     let runs = runs?;
     deliver(&runs, &args.output, true, || render_text(&runs), console)
 }
 
-/// One configuration for each layer.
+/// One configuration for each stack, and each layer of a stack that does not have its own.
 fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
-    let infos = nandscape_ftl::registry::infos();
-    let mut names: Vec<String> = args.ftl.clone();
-    if names.is_empty() {
-        names = infos.iter().map(|info| info.name.to_owned()).collect();
+    let stacks: Vec<Option<&str>> = match &args.stack.device.stack {
+        None => vec![None],
+        Some(list) => list.split(',').map(Some).collect(),
+    };
+    let mut configs = Vec::new();
+    for stack in &stacks {
+        let mut args = args.clone();
+        args.stack.device.stack = stack.map(str::to_owned);
+        let kind = KINDS.iter().find(|kind| Some(kind.info.name) == *stack);
+        if let Some(layer) = kind.and_then(|kind| kind.layer) {
+            keep_keys_of(&mut args, layer, stacks.len());
+            configs.push(typed(&args.stack, None)?.check()?);
+            continue;
+        }
+        let infos = nandscape_ftl::registry::infos();
+        let mut names: Vec<String> = args.ftl.clone();
+        if names.is_empty() && stacks.len() > 1 {
+            names.push("page-map".to_owned());
+        } else if names.is_empty() {
+            names = infos.iter().map(|info| info.name.to_owned()).collect();
+        }
+        for name in &names {
+            configs.push(typed_for(&args, name)?.check()?);
+        }
     }
-    names.iter().map(|name| Ok(typed_for(args, name)?.check()?)).collect()
+    Ok(configs)
+}
+
+/// Among several stacks, `ftl.*` settings apply to the layers that have such a key.
+fn keep_keys_of(args: &mut CompareArgs, layer: &Info, stacks: usize) {
+    if stacks > 1 {
+        args.stack.device.sets.retain(|pair| {
+            let key = pair.split('=').next().unwrap_or_default().trim();
+            key.strip_prefix("ftl.").is_none_or(|key| layer.params.iter().any(|param| param.name == key))
+        });
+    }
 }
 
 /// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that

@@ -15,7 +15,7 @@ use nandscape_policies::cleaning::{CAPS, CLEANINGS};
 use nandscape_policies::eviction::EVICTIONS;
 use nandscape_policies::simulate::BELADY;
 use nandscape_stack::interfaces::INTERFACES;
-use nandscape_stack::{cache, config, faults, host, journal, partition, presets, stacks};
+use nandscape_stack::{cache, config, faults, host, journal, kinds, partition, presets};
 use std::fmt::Write;
 
 pub fn run(args: &ListArgs, console: Console) -> Result<()> {
@@ -60,7 +60,7 @@ fn infos(what: Listing) -> Vec<Info> {
     match what {
         Listing::Devices => presets::PRESETS.iter().map(|p| p.info).collect(),
         Listing::Ftls => {
-            let ftls = nandscape_ftl::registry::infos().into_iter().chain(stacks::layers());
+            let ftls = nandscape_ftl::registry::infos().into_iter().chain(kinds::layers());
             ftls.copied().collect()
         }
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
@@ -76,8 +76,8 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Keys => {
             let device = [config::DEVICE, config::TIMING, partition::SETS, partition::NAMESPACES];
             let others = [
-                stacks::STACK,
-                stacks::ZONE,
+                kinds::STACK,
+                kinds::ZONE,
                 host::HOST,
                 cache::CACHE,
                 nandscape_cache::compose::KEYS,
@@ -92,7 +92,7 @@ fn infos(what: Listing) -> Vec<Info> {
         }
         Listing::Reproductions => reproduce::REPRODUCTIONS.iter().map(|r| r.info).collect(),
         Listing::Outputs => super::outputs().map(|output| output.info).collect(),
-        Listing::Stacks => stacks::STACKS.iter().map(|entry| entry.info).collect(),
+        Listing::Stacks => kinds::KINDS.iter().map(|kind| kind.info).collect(),
         Listing::Interfaces => interfaces().collect(),
         Listing::FrontEnds => FRONT_ENDS.iter().map(|entry| entry.info).collect(),
         Listing::Schedulers => SCHEDULERS.iter().map(|entry| entry.info).collect(),

@@ -15,7 +15,7 @@ pub use place::{PlaceError, default_path, find, running, unnamed};
 pub use protocol::{Answer, Ask};
 
 use crate::stat::Stat;
-use crate::{Engine, Stop};
+use crate::{Engine, Stop, zones};
 use nandscape_core::{CacheControl, SimTime};
 use serde_json::json;
 use served::Served;
@@ -123,6 +123,10 @@ impl Controlled {
             Ask::Snapshot { path } => self.take_snapshot(path),
             Ask::CacheClean {} => self.clean_cache(),
             Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(settings).map(|()| None)),
+            Ask::Zone { ask } => match self.engine.with(|subsystem, at| zones::act(subsystem, *ask, at)) {
+                Ok(lines) => Answer::result(&lines),
+                Err(error) => Answer::error(crate::meter::name_of(&error), &error.to_string()),
+            },
             // Whoever sends the answer ends the server then.
             Ask::Shutdown {} => Answer::done(),
         }

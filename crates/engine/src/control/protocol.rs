@@ -1,5 +1,6 @@
 //! What is asked over a control socket, and answered.
 
+use crate::zones::ZoneAsk;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -33,6 +34,11 @@ pub enum Ask {
     CacheSet {
         /// Keys and values, such as `mode` and `write-through`.
         settings: BTreeMap<String, String>,
+    },
+    /// Reports zones, after their states were changed if that is asked for.
+    Zone {
+        /// What, and which zones.
+        ask: ZoneAsk,
     },
     /// Ends the server as SIGTERM does.
     Shutdown {},

@@ -2,9 +2,12 @@
 
 use crate::victim::BlockInfo;
 use nandscape_core::{Divider, Ppn};
+use nandscape_memory::prefetch;
 
+/// Valid pages of blocks.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub struct Blocks {
+    /// Valid pages and state of each block.
     pub infos: Vec<BlockInfo>,
     bits: Vec<u64>,
     pages_per_block: Divider,
@@ -12,13 +15,14 @@ pub(super) struct Blocks {
 
 /// Walks over the valid pages of a block, which must not lose or gain any meanwhile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ValidPages {
+pub struct ValidPages {
     word: u32,
     bits: u64,
     end: u32,
 }
 
 impl Blocks {
+    /// So many blocks without valid pages.
     pub fn new(blocks: u32, pages_per_block: u32) -> Self {
         let pages = u64::from(blocks) * u64::from(pages_per_block);
         Self {
@@ -28,11 +32,13 @@ impl Blocks {
         }
     }
 
+    /// The block of a page.
     #[inline]
     pub const fn block_of(&self, page: Ppn) -> u32 {
         self.pages_per_block.quotient(page.0)
     }
 
+    /// A page of a block becomes valid.
     #[inline]
     pub fn set(&mut self, page: Ppn, block: u32) {
         let (word, bit) = (&mut self.bits[page.index() / 64], 1 << (page.0 % 64));
@@ -41,6 +47,7 @@ impl Blocks {
         self.infos[block as usize].valid += 1;
     }
 
+    /// A page of a block is valid no longer; returns what is known of the block now.
     #[inline]
     pub fn clear(&mut self, page: Ppn, block: u32) -> BlockInfo {
         let (word, bit) = (&mut self.bits[page.index() / 64], 1 << (page.0 % 64));
@@ -51,16 +58,28 @@ impl Blocks {
         *info
     }
 
+    /// Whether a page is valid.
     #[inline]
     pub fn is_valid(&self, page: Ppn) -> bool {
         self.bits[page.index() / 64] >> (page.0 % 64) & 1 == 1
     }
 
+    /// Starts to load what says whether a page is valid.
+    #[inline]
+    pub fn prefetch(&self, page: Ppn) {
+        prefetch(&self.bits[page.index() / 64]);
+    }
+
     /// The valid pages of a block.
     pub fn valid_pages(&self, block: u32) -> ValidPages {
-        let first = block * self.pages_per_block.divisor();
-        let bits = self.bits[first as usize / 64] & (u64::MAX << (first % 64));
-        ValidPages { word: first / 64, bits, end: first + self.pages_per_block.divisor() }
+        self.valid_pages_from(block, Ppn(block * self.pages_per_block.divisor()))
+    }
+
+    /// The valid pages of a block from one of its pages on.
+    #[inline]
+    pub fn valid_pages_from(&self, block: u32, first: Ppn) -> ValidPages {
+        let bits = self.bits[first.index() / 64] & (u64::MAX << (first.0 % 64));
+        ValidPages { word: first.0 / 64, bits, end: (block + 1) * self.pages_per_block.divisor() }
     }
 
     /// The next of them.
@@ -99,6 +118,7 @@ impl Blocks {
         std::iter::from_fn(|| self.next_valid(&mut pages)).count() as u32
     }
 
+    /// Memory of it.
     pub const fn bytes(&self) -> u64 {
         (self.infos.len() * size_of::<BlockInfo>() + self.bits.len() * size_of::<u64>()) as u64
     }

@@ -8,7 +8,7 @@ const CHUNK: u32 = 4096;
 
 /// Logical to physical pages, 4 B an entry, with the number of mapped pages of each chunk.
 #[derive(Debug)]
-pub(super) struct Map {
+pub struct Map {
     entries: Vec<Ppn>,
     live_in_chunk: Vec<u16>,
     /// Mapped pages.
@@ -16,6 +16,7 @@ pub(super) struct Map {
 }
 
 impl Map {
+    /// A map of so many pages, none of which is mapped.
     pub fn new(pages: u32) -> Self {
         Self {
             entries: vec![Ppn::NONE; pages as usize],
@@ -24,6 +25,7 @@ impl Map {
         }
     }
 
+    /// Where each page is.
     pub const fn entries(&self) -> &[Ppn] {
         self.entries.as_slice()
     }
@@ -36,6 +38,7 @@ impl Map {
         }
     }
 
+    /// Where a page is, or [`Ppn::NONE`].
     #[inline]
     pub fn get(&self, lpn: Lpn) -> Ppn {
         self.entries[lpn.index()]
@@ -90,6 +93,7 @@ impl Map {
         None
     }
 
+    /// Memory of it.
     pub const fn bytes(&self) -> u64 {
         (self.entries.len() * size_of::<Ppn>() + self.live_in_chunk.len() * size_of::<u16>()) as u64
     }

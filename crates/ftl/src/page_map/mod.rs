@@ -32,16 +32,17 @@ mod pool;
 mod split;
 mod streams;
 
+pub use blocks::{Blocks, ValidPages};
 pub use config::{GC_ISOLATION, INFO, STREAMS};
+pub use map::Map;
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::base::LOST;
 use crate::placement::{Placement, Stripe};
 use crate::victim::BlockState;
-use blocks::Blocks;
 use config::Config;
 use domain::Domain;
-use map::{Map, Sectors};
+use map::Sectors;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{

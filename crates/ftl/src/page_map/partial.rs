@@ -1,7 +1,7 @@
 //! Reads, and writes of parts of a page.
 
 use super::PageMap;
-use crate::parts::base::{LOST, ragged_ends};
+use crate::parts::base::LOST;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::{
     Cause, Extent, FlashDevice, FlashError, FlashResult, FtlResult, Hint, Issue, Lpn, PageRead, Ppn, SimTime,
@@ -122,7 +122,7 @@ impl<D: FlashDevice> PageMap<D> {
     pub(super) fn zero_ends(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
         let mut done = Token::NONE;
         let page_bytes = self.page_bytes;
-        for span in ragged_ends(extent, page_bytes).filter_map(|end| end.pages(page_bytes).next()) {
+        for span in extent.ragged_ends(page_bytes).filter_map(|end| end.pages(page_bytes).next()) {
             if self.map.get(span.lpn).is_some() {
                 if self.trouble.attention {
                     self.attend(1, at)?;

@@ -69,16 +69,6 @@ impl Target {
     }
 }
 
-/// The parts of a request that cover a page partly, as requests of their own: at most two.
-pub(crate) fn ragged_ends(extent: Extent, page_bytes: u32) -> impl Iterator<Item = Extent> {
-    let page_bytes = u64::from(page_bytes);
-    let first_end = extent.end().min((extent.offset / page_bytes + 1) * page_bytes);
-    let last = extent.end().saturating_sub(1) / page_bytes * page_bytes;
-    let ends = [(extent.offset, first_end), (last.max(first_end), extent.end())];
-    let ends = ends.into_iter().map(|(start, end)| Extent::new(start, end - start));
-    ends.filter(move |end| end.len > 0 && end.len < page_bytes)
-}
-
 /// The OOB of a page alone; `None` where it is erased, cannot be read, or is in a bad block.
 pub(crate) fn read_oob<D: FlashDevice>(device: &mut D, page: Ppn) -> FlashResult<Option<Oob>> {
     match device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
@@ -183,10 +173,11 @@ impl<D: FlashDevice> Base<D> {
         (first..first + count).map(|lpn| Lpn(lpn as u32))
     }
 
-    /// As [`ragged_ends`], where bytes are kept; elsewhere zeroes at the ends change nothing that is counted.
+    /// As [`Extent::ragged_ends`], where bytes are kept; elsewhere zeroes at the ends change nothing that is
+    /// counted.
     pub(crate) fn ragged_ends(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<D> {
         let stores_data = self.stores_data;
-        ragged_ends(extent, self.geometry.page_bytes).filter(move |_| stores_data)
+        extent.ragged_ends(self.geometry.page_bytes).filter(move |_| stores_data)
     }
 
     /// Reads the part of a page that a request covers; zeroes if the page is not mapped.

@@ -14,8 +14,8 @@ pub(super) fn engine(_: &mut Job, extra: &mut Extra, v: Given<'_>) -> Result<(),
     // An engine's own options may follow a ':', such as external:PATH.
     let name = v.text()?.split(':').next().unwrap_or_default();
     let is_in = |names: &str| names.split(' ').any(|known| known == name);
-    extra.is_synchronous = is_in(SYNCHRONOUS);
-    if extra.is_synchronous || is_in(ASYNCHRONOUS) || name == "external" || name.contains('/') {
+    extra.is_synchronous = Some(is_in(SYNCHRONOUS));
+    if is_in(SYNCHRONOUS) || is_in(ASYNCHRONOUS) || name == "external" || name.contains('/') {
         return Ok(());
     }
     Err("an engine that does block requests, such as libaio, io_uring or psync (which one does not matter here)".to_owned())

@@ -30,7 +30,7 @@ pub(super) static OPTIONS: &[(&str, &str)] = &[
     ),
     (
         "every run repeats, and each job has a generator of its own (seeded by --seed and randseed)",
-        "randrepeat allrandrepeat random_generator softrandommap use_os_rand",
+        "softrandommap use_os_rand",
     ),
     (
         "matters only with verify, which is refused",
@@ -43,11 +43,6 @@ pub(super) static OPTIONS: &[(&str, &str)] = &[
         "matters only with read_iolog, which is refused",
         "read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align replay_time_scale \
          replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters",
-    ),
-    (
-        "matters only with zonemode, which is refused",
-        "zonecapacity zonerange zoneskip read_beyond_wp max_open_zones job_max_open_zones \
-         ignore_zone_limits zone_reset_threshold zone_reset_frequency",
     ),
     (
         "requests are submitted as soon as there is room in iodepth, one at a time",

@@ -6,6 +6,7 @@ mod load;
 mod parts;
 mod refused;
 mod settings;
+mod zoning;
 
 use crate::error::JobError;
 use crate::job::{Amount, Job};
@@ -19,8 +20,8 @@ use std::ops::RangeInclusive;
 pub(crate) struct Extra {
     pub copies: u32,
     pub new_group: bool,
-    /// `ioengine` has one request outstanding at a time.
-    pub is_synchronous: bool,
+    /// Whether `ioengine` has one request outstanding at a time, where it is given.
+    pub is_synchronous: Option<bool>,
 }
 
 /// A value with how its unit letters are read.
@@ -112,7 +113,7 @@ const fn read(names: &'static str, set: SetOther) -> Read {
 
 /// All tables, each in the order of fio's own documentation: names with `|` between, what becomes of each.
 fn all() -> impl Iterator<Item = (&'static str, Treatment)> {
-    let read = load::OPTIONS.iter().chain(settings::OPTIONS);
+    let read = load::OPTIONS.iter().chain(zoning::OPTIONS).chain(settings::OPTIONS);
     let read = read.map(|(names, set)| (*names, Treatment::Read(set.clone())));
     let ignored = ignored::OPTIONS
         .iter()
@@ -121,6 +122,8 @@ fn all() -> impl Iterator<Item = (&'static str, Treatment)> {
     let refused = refused.map(|(names, is_off, reason)| (*names, Treatment::Refused(reason, *is_off)));
     read.chain(ignored).chain(refused)
 }
+
+pub(crate) use zoning::matters_only_with_zones;
 
 /// How an option is treated, for lists and documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

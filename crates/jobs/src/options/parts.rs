@@ -4,10 +4,10 @@ use super::Given;
 use crate::job::{Amount, BlockSize, Distribution, ZoneShare};
 use crate::values::{Expected, KbBase, integer, per_direction, real};
 
-/// Bytes, or percent.
+/// Bytes, percent, or zones.
 pub(super) fn amount(text: &str, base: KbBase) -> Result<Amount, Expected> {
-    if text.ends_with('z') {
-        return Err("a size or a percentage; zones ('z') are not emulated behind job files".to_owned());
+    if let Some(zones) = text.strip_suffix('z') {
+        return zones.parse().map(Amount::Zones).map_err(|_| "a number of zones such as 4z".to_owned());
     }
     match text.strip_suffix('%') {
         Some(percent) => real(percent)
@@ -17,7 +17,7 @@ pub(super) fn amount(text: &str, base: KbBase) -> Result<Amount, Expected> {
             .ok_or_else(|| "a percentage from 0% to 100%".to_owned()),
         None => integer(text, base)
             .map(Amount::Bytes)
-            .map_err(|_| "a size such as 10g, or a percentage such as 80%".to_owned()),
+            .map_err(|_| "a size such as 10g, a percentage such as 80%, or zones such as 4z".to_owned()),
     }
 }
 

@@ -122,6 +122,7 @@ pub(super) static OPTIONS: &[Read] = &[
     ("write_bw_log", Set::Log(|job| &mut job.logs.bandwidth)),
     ("write_iops_log", Set::Log(|job| &mut job.logs.iops)),
     ("write_lat_log", Set::Log(|job| &mut job.logs.latency)),
+    ("write_iolog", Set::Log(|job| &mut job.logs.requests)),
     read("log_avg_msec", |job, _, v| {
         job.log_average_ns = v.count(0..=86_400_000)? * 1_000_000;
         Ok(())

@@ -176,7 +176,7 @@ impl Layered for DirectedSubsystem {
 
     fn control(&mut self) -> Control<'_> {
         // Of a cache there is none below.
-        Control { nvme: Some(self), cache: None }
+        Control { nvme: Some(self), ..Control::default() }
     }
 
     fn counters_were_reset(&mut self) {

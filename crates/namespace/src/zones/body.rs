@@ -8,13 +8,15 @@
 //! * an erase, and the first program of a block, come after the records that were logged before them.
 
 use super::held::Held;
-use super::log::Log;
+use super::metadata::Log;
 use super::pool::Pool;
 use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
+use nandscape_core::divide::split;
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
 };
+use std::collections::BTreeMap;
 
 /// Why pages of a zone could not be programmed or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub(super) type Done<T = Token> = Result<T, Fault>;
 
 /// How zones treat the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice by itself")]
 pub struct FlashRules {
     /// A reset erases the blocks that hold data of the host; else they are erased when they are used again.
     pub erases_at_reset: bool,
@@ -60,6 +63,8 @@ pub(super) struct Body<D, O> {
     held: Vec<Option<Box<Held>>>,
     /// Zones that hold something, and some that no longer do.
     held_zones: Vec<u32>,
+    /// By zone: what its first program since the start waits for.
+    pub gates: BTreeMap<u32, Token>,
     /// Blocks of each zone in each of its dies.
     slots: Vec<u32>,
     /// Pages of a zone whose blocks are all there.
@@ -97,6 +102,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             host_pages: vec![0; zones as usize],
             held: vec![None; zones as usize],
             held_zones: Vec::new(),
+            gates: BTreeMap::new(),
             slots: vec![striping.blocks_per_die; zones as usize],
             zone_pages,
             pages_per_block: geometry.pages_per_block,
@@ -250,7 +256,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// A block could not be erased: it is bad from now on. Other errors are passed on.
-    fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
+    pub fn retire(&mut self, block: BlockId, error: FlashError) -> Done<()> {
         match error {
             FlashError::EraseFailed { .. } | FlashError::WornOut { .. } => {
                 self.device.mark_bad(block);
@@ -275,8 +281,13 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let spot = self.striping.spot(index);
         let mut block = self.block_at(zone, spot);
         let mut issue = Issue { held, ..issue };
+        if !self.gates.is_empty()
+            && let Some(gate) = self.gates.remove(&zone)
+        {
+            issue.after = self.device.join(issue.after, gate);
+        }
         if spot.page == 0 || block == BlockId::NONE {
-            block = self.take_block(self.striping.unit(zone, spot.die), Cause::Host, issue.at)?;
+            block = self.take_block(self.striping.unit(zone, spot.die), issue.cause, issue.at)?;
             self.bind(zone, spot, block);
             self.next_seq += 1;
             issue.after = self.device.join(issue.after, self.log.done);
@@ -291,7 +302,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             Err(error) => return Err(error.into()),
         };
         self.programmed[zone as usize] = index + 1;
-        if issue.cause == Cause::Host {
+        if issue.cause != Cause::Finish {
             self.host_pages[zone as usize] = index + 1;
         }
         Ok(done)
@@ -372,7 +383,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         (first, blocks): (u64, u64),
         is_random: bool,
         data: Option<&[u8]>,
-        at: SimTime,
+        issue: Issue,
     ) -> Done {
         let page = u64::from(self.page_bytes);
         let block = u64::from(self.block_bytes);
@@ -381,15 +392,15 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut done = Token::NONE;
         let mut passed = 0;
         while byte < end {
-            let index = (byte / page) as u32;
-            let within = byte % page;
+            let (index, within) = split(byte, page);
+            let index = index as u32;
             let len = (page - within).min(end - byte) as u32;
             let at_data = (byte - start) as usize;
             let part = data.map(|data| &data[at_data..at_data + len as usize]);
             byte += u64::from(len);
             if u64::from(len) == page && !is_random && self.holds_nothing(zone) {
                 debug_assert_eq!(index, self.programmed[zone as usize]);
-                let programmed = self.program(zone, (len, 0), part, Issue::new(at, Cause::Host))?;
+                let programmed = self.program(zone, (len, 0), part, issue)?;
                 done = self.device.join(done, programmed);
                 continue;
             }
@@ -400,14 +411,15 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             self.held_mut(zone).put(ahead, blocks, block_bytes, kept, part);
             // A write to a whole page of sequential data ends at its last block.
             if !is_random && within + u64::from(len) == page {
-                let programmed = self.program_held(zone, len, Cause::Host, at)?;
+                let programmed = self.program_held(zone, len, issue)?;
                 done = self.device.join(done, programmed);
             } else {
                 passed += len;
             }
         }
         if passed > 0 {
-            done = self.device.pass(Way::In, passed, at, done);
+            let after = self.device.join(issue.after, done);
+            done = self.device.pass(Way::In, passed, issue.at, after);
         }
         Ok(done)
     }
@@ -415,42 +427,42 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
     /// is not held is programmed as zeroes.
     /// Whether the host is answered before, the cause says.
-    pub fn program_held(&mut self, zone: u32, transfer: u32, cause: Cause, at: SimTime) -> Done {
+    pub fn program_held(&mut self, zone: u32, transfer: u32, issue: Issue) -> Done {
         let page = self.held[zone as usize].as_mut().and_then(|held| held.pop());
         let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
         let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
         let held = self.page_bytes - transfer;
-        let done = self.program(zone, (transfer, held), data, Issue::new(at, cause))?;
+        let done = self.program(zone, (transfer, held), data, issue)?;
         if page.is_some_and(|page| page.present != 0) {
             self.host_pages[zone as usize] = self.programmed(zone);
         }
         Ok(done)
     }
 
-    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page of
-    /// the zone. Pages that the host did not fill count as padding.
-    pub fn commit(&mut self, zone: u32, end: u32, ends: bool, at: SimTime) -> Done {
+    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page
+    /// of the zone. Pages that the host did not fill count as padding.
+    pub fn commit(&mut self, zone: u32, end: u32, ends: bool, issue: Issue) -> Done {
         let mut done = Token::NONE;
         while self.programmed(zone) < end {
             let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
-            let cause = if is_held && !ends { Cause::Host } else { Cause::Finish };
-            let programmed = self.program_held(zone, 0, cause, at)?;
+            let cause = if is_held && !ends { issue.cause } else { Cause::Finish };
+            let programmed = self.program_held(zone, 0, Issue { cause, ..issue })?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
     }
 
-    /// Programs pages without data of the host, up to a page of the zone, after a token. Each stripe over all
-    /// dies waits for the one before, so that the host's writes come in between.
-    pub fn pad(&mut self, zone: u32, end: u32, at: SimTime, after: Token) -> Done {
+    /// Programs pages without data of the host, up to a page of the zone. Each stripe over all dies waits for
+    /// the one before, so that the host's writes come in between.
+    pub fn pad(&mut self, zone: u32, end: u32, issue: Issue) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();
-        let (mut before, mut done) = (after, after);
+        let (mut before, mut done) = (issue.after, issue.after);
         while self.programmed(zone) < end {
             if self.programmed(zone).is_multiple_of(row) {
                 before = done;
             }
-            let issue = Issue::new(at, Cause::Finish).after(before);
+            let issue = Issue::new(issue.at, Cause::Finish).after(before);
             let held = self.page_bytes;
             let programmed = self.program(zone, (0, held), zeroes.as_deref(), issue)?;
             done = self.device.join(done, programmed);
@@ -459,26 +471,27 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Reads bytes of a zone, `from` counted in it, into `data`. Padding is not read.
+    #[inline]
     pub fn read(
         &mut self,
         zone: u32,
         (from, len): (u64, u64),
         mut data: Option<&mut [u8]>,
-        at: SimTime,
+        issue: Issue,
     ) -> Done {
         let page_bytes = u64::from(self.page_bytes);
         let mut done = Token::NONE;
         let mut passed = 0;
         let (mut byte, end) = (from, from + len);
         while byte < end {
-            let (index, within) = ((byte / page_bytes) as u32, (byte % page_bytes) as u32);
+            let (index, within) = split(byte, page_bytes);
+            let (index, within) = (index as u32, within as u32);
             let part = u64::from(self.page_bytes - within).min(end - byte) as u32;
             let start = (byte - from) as usize;
             let mut out = data.as_deref_mut().map(|data| &mut data[start..start + part as usize]);
             byte += u64::from(part);
             if index < self.host_pages[zone as usize] {
                 let page = self.flash_page(zone, index).expect("programmed pages are bound");
-                let issue = Issue::new(at, Cause::Host);
                 let read = match out {
                     Some(out) if part < self.page_bytes => self.device.read_part(page, within, out, issue),
                     out => self.device.read(page, part, out, issue),
@@ -497,7 +510,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         if passed > 0 {
-            let sent = self.device.pass(Way::Out, passed, at, Token::NONE);
+            let sent = self.device.pass(Way::Out, passed, issue.at, issue.after);
             done = self.device.join(done, sent);
         }
         Ok(done)

@@ -5,66 +5,7 @@ use super::metadata::{self, FIRST, LAST, Record, SNAPSHOT};
 use super::table::ZoneTable;
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::zone::ZoneState;
-use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
-
-/// Where the log is, and how far.
-#[derive(Clone, Debug)]
-pub(super) struct Log {
-    /// Blocks of the newest run of pages, in the order they are written.
-    blocks: Vec<BlockId>,
-    /// Blocks of the run before it, while its snapshot is being written.
-    old: Vec<BlockId>,
-    /// Those of them in which a program failed.
-    failed: Vec<BlockId>,
-    /// Pages used of the last block.
-    used: u32,
-    /// Number of the next page.
-    pub seq: u64,
-    /// Pages of the run, and of the snapshot that it begins with.
-    pages: u64,
-    snapshot_pages: u64,
-    /// The last page that was programmed; what it allows comes after it.
-    pub done: Token,
-    /// Records that are not programmed yet, on a device whose controller loses nothing.
-    pending: Vec<Record>,
-    /// By zone: blocks that were bound with a lower number are no longer its own.
-    pub reset_seqs: Vec<u64>,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self {
-            blocks: Vec::new(),
-            old: Vec::new(),
-            failed: Vec::new(),
-            used: 0,
-            seq: 1,
-            pages: 0,
-            snapshot_pages: 0,
-            done: Token::NONE,
-            pending: Vec::new(),
-            reset_seqs: Vec::new(),
-        }
-    }
-}
-
-impl Log {
-    /// Its blocks.
-    pub fn blocks(&self) -> impl Iterator<Item = BlockId> {
-        self.blocks.iter().chain(&self.old).copied()
-    }
-
-    /// A start found these blocks of an earlier run; they are free after the next snapshot.
-    pub fn adopt(&mut self, blocks: Vec<BlockId>, seq: u64) {
-        (self.old, self.seq) = (blocks, seq);
-    }
-
-    /// Whether there is no run yet, or it is more than twice as long as its snapshot and fills a block.
-    fn is_snapshot_due(&self, pages_per_block: u32) -> bool {
-        let is_long = self.pages > 2 * self.snapshot_pages && self.pages >= u64::from(pages_per_block);
-        is_long || self.blocks.is_empty()
-    }
-}
+use nandscape_core::{Barrier, BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
 
 impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Logs records of zones; completes when they are on flash. [`Log::done`] is what must come before what
@@ -114,7 +55,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     self.log.seq += 1;
                     self.log.pages += 1;
                     if self.rules.is_volatile {
-                        self.log.done = done;
+                        // The device may answer from a buffer that loses the page.
+                        let ordered = self.device.barrier(Barrier::Order, at)?;
+                        self.log.done = self.device.join(done, ordered);
                     }
                     return Ok(done);
                 }
@@ -220,8 +163,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         if records.is_empty() { Ok(Token::NONE) } else { self.log(&records, table, at) }
     }
 
-    /// Notes that a zone was reset; gives the record. What it held is gone at once, lest a snapshot has it behind
-    /// the number of the reset.
+    /// Notes that a zone was reset; gives the record. What it held is gone at once, lest a snapshot has it
+    /// behind the number of the reset.
     pub fn note_reset(&mut self, zone: u32) -> Record {
         self.drop_held(zone);
         self.next_seq += 1;

@@ -1,11 +1,12 @@
 //! The metadata log: what of the zones the flash pages of their data do not tell.
 //!
 //! Pages of records, each programmed after the one before it. From time to time a snapshot of everything
-//! begins a new run of pages in fresh blocks; once its last page is programmed, the blocks before it are free.
-//! A start reads the newest run whose snapshot is complete, up to the first page that is not programmed
+//! begins a new run of pages in fresh blocks; once its last page is programmed, the blocks before it are
+//! free. A start reads the newest run whose snapshot is complete, up to the first page that is not programmed
 //! (docs/formats/zones.md).
 
 use super::held::HeldPage;
+use nandscape_core::{BlockId, Token};
 
 /// First bytes of a page of the log.
 const MAGIC: [u8; 4] = *b"NZL1";
@@ -129,7 +130,9 @@ pub(super) fn encode_page(flags: u32, records: &[Record], page_bytes: u32) -> Ve
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&[0; 4]);
-    records.iter().for_each(|record| record.encode(&mut out));
+    for record in records {
+        record.encode(&mut out);
+    }
     let records = (out.len() - HEADER_BYTES) as u32;
     out[8..12].copy_from_slice(&records.to_le_bytes());
     assert!(out.len() <= page_bytes as usize, "{} bytes of records in a page of {page_bytes}", out.len());
@@ -189,6 +192,65 @@ pub(super) fn held_records(
         let is_last = from + len == end;
         out.push(Record::Held(HeldPiece { zone, page, present: held.present, from, len, is_last, bytes }));
         from += len;
+    }
+}
+
+/// Where the log is, and how far.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    /// Blocks of the newest run of pages, in the order they are written.
+    pub blocks: Vec<BlockId>,
+    /// Blocks of the run before it, while its snapshot is being written.
+    pub old: Vec<BlockId>,
+    /// Those of them in which a program failed.
+    pub failed: Vec<BlockId>,
+    /// Pages used of the last block.
+    pub used: u32,
+    /// Number of the next page.
+    pub seq: u64,
+    /// Pages of the run, and of the snapshot that it begins with.
+    pub pages: u64,
+    pub snapshot_pages: u64,
+    /// The last page that was programmed; what it allows comes after it.
+    pub done: Token,
+    /// Records that are not programmed yet, on a device whose controller loses nothing.
+    pub pending: Vec<Record>,
+    /// By zone: blocks that were bound with a lower number are no longer its own.
+    pub reset_seqs: Vec<u64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            blocks: Vec::new(),
+            old: Vec::new(),
+            failed: Vec::new(),
+            used: 0,
+            seq: 1,
+            pages: 0,
+            snapshot_pages: 0,
+            done: Token::NONE,
+            pending: Vec::new(),
+            reset_seqs: Vec::new(),
+        }
+    }
+}
+
+impl Log {
+    /// Its blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        self.blocks.iter().chain(&self.old).copied()
+    }
+
+    /// A start found these blocks of an earlier run; they are free after the next snapshot.
+    pub fn adopt(&mut self, blocks: Vec<BlockId>, seq: u64) {
+        (self.old, self.seq) = (blocks, seq);
+    }
+
+    /// Whether there is no run yet, or it is more than twice as long as its snapshot and fills a block.
+    pub fn is_snapshot_due(&self, pages_per_block: u32) -> bool {
+        let is_long = self.pages > 2 * self.snapshot_pages && self.pages >= u64::from(pages_per_block);
+        is_long || self.blocks.is_empty()
     }
 }
 

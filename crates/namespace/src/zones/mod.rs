@@ -10,6 +10,7 @@ mod namespace;
 mod pool;
 mod recover;
 mod report;
+mod setup;
 mod stripes;
 mod table;
 mod tag;
@@ -17,8 +18,9 @@ pub mod wire;
 
 pub use body::FlashRules;
 pub use layout::{RandomAreas, ZoneLayout};
-pub use namespace::{CommandTimes, ZoneSetup, ZonedNamespace};
+pub use namespace::ZonedNamespace;
 pub use recover::ZoneStartError;
+pub use setup::{CommandTimes, ZoneSetup};
 pub use stripes::ZoneStripes;
 pub use table::{Change, Restored, Written, ZoneTable};
 pub use tag::{ImpliedOob, ZoneOob, ZoneTag};

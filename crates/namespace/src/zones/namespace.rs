@@ -1,135 +1,28 @@
 //! A zoned namespace over a flash device.
+#![expect(clippy::inline_always, reason = "measured: the path of every write")]
 
 use super::body::{Body, Done, Fault, FlashRules};
-use super::layout::ZoneLayout;
 use super::metadata::Record;
 use super::pool::Pool;
 use super::recover::ZoneStartError;
-use super::stripes::{Striping, ZoneStripes};
+use super::setup::{CommandTimes, ZoneSetup};
+use super::stripes::Striping;
 use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::divide::split;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
 };
 use nandscape_core::{
-    Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Geometry, Hint, Issue,
-    NamespaceError, NamespaceInfo, NamespaceResult, Op, ParamError, RecoveryReport, Reply, SimTime,
-    Submitted, Token, Way,
+    Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Hint, Issue,
+    NamespaceError, NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Submitted, Token,
+    Way,
 };
 
 /// Seed of the times of commands.
 const DRAWS: u64 = 0x7a6f_6e65;
-
-/// Time that the controller needs for commands, one after the other, in nanoseconds; besides the latencies of
-/// the host link.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct CommandTimes {
-    pub read_ns: u64,
-    pub write_ns: u64,
-    pub append_ns: u64,
-    /// A command that changes the state of zones or reports them.
-    pub manage_ns: u64,
-    /// More for a command that takes a zone out of the empty state.
-    pub open_ns: u64,
-    /// From the start of a reset until its erases, while other commands go on.
-    pub reset_ns: u64,
-    /// Those of reads, writes and appends are off by up to this share, evenly drawn.
-    pub spread: f64,
-    /// Bytes of a write or an append for which the controller needs its time, and again for each more of
-    /// them; 0: its time is the same for any length.
-    pub unit_bytes: u64,
-}
-
-impl CommandTimes {
-    /// How many times the controller needs its time for so many bytes.
-    const fn units(&self, bytes: u64) -> u64 {
-        if self.unit_bytes == 0 { 1 } else { bytes.div_ceil(self.unit_bytes) }
-    }
-}
-
-/// What a zoned namespace is made with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ZoneSetup {
-    /// Its name, by which job files address it.
-    pub name: String,
-    /// Zones as the host sees them; their number is that of the most that fit if it is 0.
-    pub layout: ZoneLayout,
-    /// Zones as they lie on the flash.
-    pub stripes: ZoneStripes,
-    /// How they treat the flash.
-    pub rules: FlashRules,
-    /// Blocks of each die that no zone gets at first, for those that fail and for the metadata log.
-    pub spare_blocks: u32,
-    /// Time of commands.
-    pub times: CommandTimes,
-}
-
-impl ZoneSetup {
-    /// Checks that everything fits together; gives the layout with the number of zones. The errors name the
-    /// keys below `zone.`.
-    pub fn check(&self, geometry: &Geometry) -> Result<ZoneLayout, ParamError> {
-        self.stripes.check(geometry)?;
-        let error = |key: &str, value: u64, expected: String| {
-            Err(ParamError::bad(format!("zone.{key}"), value.to_string(), &expected))
-        };
-        let page = u64::from(geometry.page_bytes);
-        let per_page = page / u64::from(geometry.sector_bytes);
-        let (capacity, most) = (self.layout.capacity, self.stripes.pages(geometry) * per_page);
-        if !capacity.is_multiple_of(per_page) || capacity > most {
-            let expected = format!(
-                "whole pages of {page} bytes, up to the {most} logical blocks of zone.dies x zone.blocks_per_die blocks"
-            );
-            return error("capacity", capacity, expected);
-        }
-        if per_page > u64::from(u128::BITS) {
-            let expected = format!("at least a 128th of the pages of {page} bytes");
-            return Err(ParamError::bad("device.sector", geometry.sector_bytes.to_string(), &expected));
-        }
-        if geometry.pages_per_block > u32::from(u16::MAX) {
-            let pages = geometry.pages_per_block.to_string();
-            return Err(ParamError::bad("device.pages_per_block", pages, "at most 65535 for zones"));
-        }
-        if u64::from(self.layout.extension_bytes) + 64 > page {
-            return error(
-                "descriptor_bytes",
-                self.layout.extension_bytes.into(),
-                format!("less than a page of {page} bytes"),
-            );
-        }
-        if let Some(areas) = self.layout.random
-            && !areas.granularity.is_multiple_of(per_page)
-        {
-            return error(
-                "zrwa_granularity",
-                areas.granularity,
-                format!("multiples of the {per_page} logical blocks of a page"),
-            );
-        }
-        let blocks = geometry.blocks_per_unit();
-        let room = blocks.saturating_sub(self.spare_blocks) / self.stripes.blocks_per_die;
-        let zones = room * self.stripes.groups(geometry);
-        let layout = ZoneLayout {
-            zones: if self.layout.zones == 0 { zones } else { self.layout.zones },
-            ..self.layout
-        };
-        if zones == 0 || layout.zones > zones {
-            let expected = format!(
-                "fewer than the {blocks} blocks of a die, so that zones of {} fit",
-                self.stripes.blocks_per_die
-            );
-            return error("spare", self.spare_blocks.into(), expected);
-        }
-        let pages = u64::from(layout.zones) * (capacity / per_page);
-        if pages > u64::from(nandscape_core::Lpn::MAX.0) {
-            return error("capacity", capacity, "at most 2^32 pages in all zones".to_owned());
-        }
-        layout.check()?;
-        Ok(layout)
-    }
-}
 
 /// A namespace whose zones lie on the blocks of a flash device. Sequential zones are written at their write
 /// pointers; every state, limit and refusal is that of NVMe ZNS 1.1.
@@ -147,6 +40,8 @@ pub struct ZonedNamespace<D, O> {
     /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
     draws: Xoshiro256PlusPlus,
+    /// Why commands are issued, and what the host waits for before it submits them.
+    pub(super) issued: (Cause, Token),
     changes: Vec<Change>,
 }
 
@@ -201,13 +96,26 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             times: setup.times,
             busy: SimTime::ZERO,
             draws: seeded(DRAWS),
+            issued: (Cause::Host, Token::NONE),
             changes: Vec::new(),
         })
+    }
+
+    /// What the start from flash found and did.
+    pub const fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
     }
 
     /// The state machine.
     pub const fn table(&self) -> &ZoneTable {
         &self.table
+    }
+
+    /// What flash operations of a command are issued with.
+    #[inline]
+    const fn issue(&self, at: SimTime) -> Issue {
+        let (cause, after) = self.issued;
+        Issue::new(at, cause).after(after)
     }
 
     /// The controller takes a command; gives when it is through with it.
@@ -254,6 +162,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(zone / block)
     }
 
+    #[inline]
     pub(super) fn block(
         &mut self,
         command: BlockCommand,
@@ -284,20 +193,25 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(self.body.device.join(done, flushed))
     }
 
+    #[inline]
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
         let block = u64::from(self.table.layout().block_bytes);
-        let (first, end) = (extent.offset / block, extent.end().div_ceil(block));
+        let first = split(extent.offset, block).0;
+        let (end, rest) = split(extent.end(), block);
+        let end = end + u64::from(rest > 0);
         self.table.check_read(first, end - first)?;
         let at = self.serve_data(at, self.times.read_ns);
         let size = self.table.layout().size * block;
         let mut done = Token::NONE;
+        let issue = self.issue(at);
         let (mut byte, end) = (extent.offset, extent.end());
         while byte < end {
-            let (zone, from) = ((byte / size) as u32, byte % size);
+            let (zone, from) = split(byte, size);
             let len = (size - from).min(end - byte);
             let start = (byte - extent.offset) as usize;
             let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
-            let read = self.body.read(zone, (from, len), part, at).map_err(|fault| {
+            let zone = zone as u32;
+            let read = self.body.read(zone, (from, len), part, issue).map_err(|fault| {
                 // What cannot be read any more is worth a reset.
                 self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
                 refused(fault)
@@ -311,7 +225,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     #[inline]
     fn write(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
         let (first, blocks) = self.blocks(extent)?;
-        let zone = (first / self.table.layout().size) as u32;
+        let zone = split(first, self.table.layout().size).0 as u32;
         let is_random = zone < self.table.layout().zones && self.table.is_random(zone);
         let active = self.table.open();
         let written = self.table.write(first, blocks)?;
@@ -321,7 +235,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// Counts what a write opened and closed; gives the time that the controller needs for it.
-    #[inline]
+    #[inline(always)]
     fn opening(&mut self, written: &Written, open_before: u32) -> u64 {
         let closed = u32::from(written.closed.is_some());
         let is_opened = self.table.open() + u32::from(written.is_full) + closed > open_before;
@@ -331,7 +245,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The data of a write that the state machine has allowed.
-    #[inline]
+    #[inline(always)]
     fn put(
         &mut self,
         written: Written,
@@ -341,10 +255,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         at: SimTime,
     ) -> NamespaceResult<Token> {
         let zone = written.zone;
-        let mut done = self.body.write(zone, (written.from, blocks), is_random, data, at);
+        let issue = self.issue(at);
+        let mut done = self.body.write(zone, (written.from, blocks), is_random, data, issue);
         if is_random && let Ok(passed) = done {
             let end = self.body.pages_for(written.written);
-            done = self.body.commit(zone, end, false, at).map(|token| self.body.device.join(token, passed));
+            done =
+                self.body.commit(zone, end, false, issue).map(|token| self.body.device.join(token, passed));
         }
         done.map_err(|fault| self.failed(zone, fault, at))
     }
@@ -381,16 +297,18 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Makes durable what was answered: what is held is logged.
     pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let at = self.busy.max(at);
-        let mut done = Token::NONE;
+        let mut done = self.issued.1;
         if self.body.rules.is_volatile {
-            done = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+            let held = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
+            done = self.body.device.join(done, held);
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
         Ok(self.body.device.join(done, durable))
     }
 
-    pub(super) fn zone(&mut self, command: ZoneCommand, payload: Payload<'_>, at: SimTime) -> Submitted {
-        match command {
+    #[inline(never)]
+    pub(super) fn zone(&mut self, command: &ZoneCommand, payload: &Payload<'_>, at: SimTime) -> Submitted {
+        match *command {
             ZoneCommand::Append { zone, len, hint, is_durable } => {
                 self.append(zone, len, hint, is_durable, payload, at)
             }
@@ -406,8 +324,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 let at = self.serve(at, ns);
                 let end = self.body.pages_for(written.written);
                 let zone = written.zone;
-                let done =
-                    self.body.commit(zone, end, false, at).map_err(|fault| self.failed(zone, fault, at))?;
+                let issue = self.issue(at);
+                let done = self
+                    .body
+                    .commit(zone, end, false, issue)
+                    .map_err(|fault| self.failed(zone, fault, at))?;
                 Ok(self.body.device.pass(Way::In, 0, at, done).into())
             }
             ZoneCommand::Describe { zone } => {
@@ -442,7 +363,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         len: u64,
         hint: Hint,
         is_durable: bool,
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
         at: SimTime,
     ) -> Submitted {
         let extent = Extent::new(zone, len);
@@ -453,7 +374,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         self.counts.appends += 1;
         let ns = self.times.append_ns * self.times.units(len) + self.opening(&written, open);
         let at = self.serve_data(at, ns);
-        let data = if let Payload::Write(data) = payload { Some(data) } else { None };
+        let data = if let Payload::Write(data) = payload { Some(*data) } else { None };
         let mut done = self.put(written, blocks, false, data, at)?;
         if is_durable {
             done = self.durable(done, at)?;
@@ -491,17 +412,19 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 }
                 ZoneState::Offline => records.push(Record::Failed { zone: change.zone, is_offline: true }),
                 ZoneState::ExplicitlyOpen => self.counts.opens += u64::from(!change.from.is_open()),
-                ZoneState::Closed
-                    if change.from == ZoneState::ImplicitlyOpen && self.is_making_room(changes) =>
-                {
+                ZoneState::Closed if change.from == ZoneState::ImplicitlyOpen && is_making_room(changes) => {
                     self.counts.implicit_closes += 1;
                 }
                 ZoneState::Closed => self.counts.closes += 1,
                 ZoneState::ImplicitlyOpen | ZoneState::ReadOnly => {}
             }
         }
-        let mut done = Token::NONE;
+        let mut done = self.issued.1;
         if !records.is_empty() {
+            if self.body.rules.is_volatile {
+                // A start must not find what the host submits once it has something that is not there.
+                self.body.log.done = self.body.device.join(self.body.log.done, done);
+            }
             let recorded = self.record(&records, at)?;
             if self.body.rules.is_volatile {
                 done = recorded;
@@ -521,14 +444,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(self.body.device.pass(Way::In, 0, at, done))
     }
 
-    /// Whether a zone was closed for another one that a command opens.
-    fn is_making_room(&self, changes: &[Change]) -> bool {
-        changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
-    }
-
     fn reset(&mut self, change: &Change, at: SimTime) -> NamespaceResult<Token> {
         let zone = change.zone;
-        let mut after = Token::NONE;
+        let mut after = self.issued.1;
         if self.times.reset_ns > 0 {
             after = self.body.device.pass(Way::In, 0, at + self.times.reset_ns, after);
         }
@@ -537,9 +455,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.completes_stripe && change.from.is_active() && !programmed.is_multiple_of(row) {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
-            after = self.body.pad(zone, end, at, after).map_err(refused)?;
+            after = self.body.pad(zone, end, self.issue(at).after(after)).map_err(refused)?;
         }
-        let done = self.body.release(zone, Issue::new(at, Cause::Host).after(after)).map_err(refused)?;
+        let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);
         let left = self.body.shrink_for_failures(zone);
         if left < slots {
@@ -567,16 +485,17 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = Token::NONE;
         while self.body.held(zone).is_some_and(|held| !held.is_empty()) {
             let end = self.body.programmed(zone) + 1;
-            let one = self.body.commit(zone, end, true, at)?;
+            let one = self.body.commit(zone, end, true, self.issue(at))?;
             done = self.body.device.join(done, one);
         }
         if self.body.rules.pads && self.body.programmed(zone) > 0 {
-            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), at, Token::NONE)?;
+            let padded = self.body.pad(zone, self.body.pages_of(self.body.slots(zone)), self.issue(at))?;
             done = self.body.device.join(done, padded);
         }
         Ok(done)
     }
 
+    #[inline]
     pub(super) fn submit_command(
         &mut self,
         command: Command,
@@ -590,7 +509,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         }
         match command {
             Command::Block(command) => Ok(self.block(command, payload, at)?.into()),
-            Command::Zone(command) => self.zone(command, payload, at),
+            Command::Zone(command) => self.zone(&command, &payload, at),
             command => Err(NamespaceError::NotSupported { command: command.name() }),
         }
     }
@@ -609,4 +528,9 @@ fn refused(fault: Fault) -> NamespaceError {
         Fault::NoBlock => ZoneError::ReadOnly.into(),
         Fault::Flash(error) => FtlError::from(error).into(),
     }
+}
+
+/// Whether a zone was closed for another one that a command opens.
+fn is_making_room(changes: &[Change]) -> bool {
+    changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
 }

@@ -5,10 +5,9 @@
 //! be written, with pages behind that or with a torn one, is replaced by a copy of the pages that count, so
 //! that writing goes on where the write pointer is.
 
-use super::body::{Body, Fault};
+use super::body::{Body, Done, Fault};
 use super::held::HeldPage;
-use super::log::Log;
-use super::metadata::{self, FIRST, HeldPiece, LAST, LogPage, Record, SNAPSHOT};
+use super::metadata::{self, FIRST, HeldPiece, LAST, Log, LogPage, Record, SNAPSHOT};
 use super::pool::Pool;
 use super::stripes::Spot;
 use super::table::{Restored, ZoneTable};
@@ -16,7 +15,8 @@ use super::tag::ZoneOob;
 use nandscape_core::recovery::RecoverySource;
 use nandscape_core::zone::ZoneState;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FlashResult, Geometry, Issue, Lpn, Ppn, RecoveryReport, SimTime,
+    Barrier, BlockId, Cause, FlashDevice, FlashError, FlashResult, Geometry, Issue, Lpn, Ppn, RecoveryReport,
+    SimTime, Token,
 };
 use std::collections::BTreeMap;
 
@@ -218,15 +218,23 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             if counts == one.used {
                 continue;
             }
-            if counts == 0 {
-                self.unbind(zone, Spot { die, slot, page: 0 });
-                continue;
-            }
-            match self.replace(zone, Spot { die, slot, page: counts }, SimTime::ZERO) {
-                Ok(_) => self.pool.give(geometry.unit_of(one.block).0, one.block, true),
+            let done = if counts == 0 {
+                self.unbind(zone, Spot { die, slot, page: 0 })
+            } else {
+                let replaced = self.replace(zone, Spot { die, slot, page: counts }, SimTime::ZERO);
+                self.pool.give(geometry.unit_of(one.block).0, one.block, true);
+                replaced
+            };
+            match done {
+                Ok(done) => {
+                    let before = self.gates.get(&zone).copied().unwrap_or(Token::NONE);
+                    let both = self.device.join(before, done);
+                    self.gates.insert(zone, both);
+                }
                 Err(_) => faults.push(zone),
             }
         }
+        self.gate()?;
         self.restore(table, said, &faults);
         self.log.adopt(log_blocks, seq);
         match self.snapshot(table, SimTime::ZERO) {
@@ -252,8 +260,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             let is_finished = said.finished.contains_key(&zone);
             let held = held_now.remove(&zone);
             if let Some(held) = held {
-                let mut next = 0;
-                for (ahead, page) in &held {
+                for (next, (ahead, page)) in (0..).zip(&held) {
                     if *ahead != next {
                         break;
                     }
@@ -262,7 +269,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     if blocks < per_page {
                         break;
                     }
-                    next += 1;
                 }
                 let page_bytes = self.page_bytes;
                 self.held_mut(zone).set(held, page_bytes);
@@ -283,12 +289,33 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
-    fn unbind(&mut self, zone: u32, spot: Spot) {
+    /// A zone goes on being written without a block in which no page counts. It is erased, since its pages
+    /// would count once those before them are written.
+    fn unbind(&mut self, zone: u32, spot: Spot) -> Done {
         let block = self.block_at(zone, spot);
         let unit = self.striping.unit(zone, spot.die);
         self.bind(zone, spot, BlockId::NONE);
         self.pool.owe(unit, 1);
-        self.pool.give(unit, block, true);
+        match self.device.erase(block, Issue::new(SimTime::ZERO, Cause::Gc)) {
+            Ok(erased) => {
+                self.pool.give(unit, block, false);
+                Ok(erased)
+            }
+            Err(error) => self.retire(block, error).map(|()| Token::NONE),
+        }
+    }
+
+    /// What was replaced has to be durable before the zone is written: else the pages behind the write
+    /// pointer would be found again.
+    fn gate(&mut self) -> FlashResult<()> {
+        if self.gates.is_empty() {
+            return Ok(());
+        }
+        let durable = self.device.barrier(Barrier::Durable, SimTime::ZERO)?;
+        for gate in self.gates.values_mut() {
+            *gate = self.device.join(*gate, durable);
+        }
+        Ok(())
     }
 
     /// The zone, die and slot whose first page this is, if a block of a unit can be there.
@@ -372,7 +399,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             first.map(|first| (first, last))
         };
         let lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
-        let Some((first, _)) = lasts.filter_map(first_of).next() else { return Ok((None, next, count)) };
+        let Some((first, _)) = { lasts }.find_map(first_of) else { return Ok((None, next, count)) };
         blocks.retain(|block| {
             let is_live = newest.get(block).is_some_and(|last| *last >= first);
             if !is_live {

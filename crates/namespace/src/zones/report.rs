@@ -5,9 +5,9 @@ use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::zone::{Zone, ZoneCounts};
 use nandscape_core::{
-    Allocation, BlockId, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
-    FtlStats, HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn,
-    SimTime, Submitted, Subsystem, Token, ZoneReports,
+    Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
+    FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
+    Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem, Token, ZoneReports,
 };
 
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
@@ -17,6 +17,7 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
 
     fn prepare(&self, _: u32, _: Op, _: Extent) {}
 
+    #[inline]
     fn submit(&mut self, _: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         self.submit_command(command, payload, at)
     }
@@ -42,7 +43,7 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control::default()
+        Control { issue: Some(self), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -61,6 +62,13 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
 
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Clocked for ZonedNamespace<D, O> {
     nandscape_core::delegate_clock!(self, self.body.device);
+}
+
+impl<O: ZoneOob, D: FlashDevice<O>> IssueControl for ZonedNamespace<D, O> {
+    #[inline]
+    fn issue(&mut self, cause: Cause, after: Token) {
+        self.issued = (cause, after);
+    }
 }
 
 impl<O: ZoneOob, D: FlashDevice<O>> HostReports for ZonedNamespace<D, O> {
@@ -90,6 +98,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> FlashLayer for ZonedNamespace<D, O> {
 
     fn read_only(&self) -> Option<&'static str> {
         self.read_only
+    }
+
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        self.body.stores_data.then_some(&self.recovery)
     }
 }
 

@@ -3,8 +3,10 @@
 //! What is refused changes nothing. The limits are never exceeded: the zone that was opened implicitly first
 //! is closed for another one that is to be opened, by a write or by a command. Zones that were opened by a
 //! command are never closed without one.
+#![expect(clippy::inline_always, reason = "measured: the path of every write")]
 
 use super::layout::{RandomAreas, ZoneLayout};
+use nandscape_core::divide::split;
 use nandscape_core::zone::{
     Zone, ZoneAction, ZoneAttributes, ZoneError, ZoneFilter, ZoneReport, ZoneResult, ZoneState,
 };
@@ -121,13 +123,13 @@ impl ZoneTable {
     }
 
     /// A write of blocks at an address.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, at: u64, blocks: u64) -> ZoneResult<Written> {
         self.check_range(at, blocks)?;
-        let zone = (at / self.layout.size) as u32;
+        let (zone, from) = split(at, self.layout.size);
+        let zone = zone as u32;
         self.check_writable(zone)?;
         let entry = self.zones[zone as usize];
-        let from = at % self.layout.size;
         let end = from + blocks;
         let area = self.area_of(entry);
         let is_in_place = match area {
@@ -172,7 +174,8 @@ impl ZoneTable {
     /// Whether blocks may be read. Those that no write has reached read as zeroes.
     pub fn check_read(&self, at: u64, blocks: u64) -> ZoneResult<()> {
         self.check_range(at, blocks)?;
-        let (first, last) = (at / self.layout.size, (at + blocks - 1) / self.layout.size);
+        let size = self.layout.size;
+        let (first, last) = (split(at, size).0, split(at + blocks - 1, size).0);
         if first != last && !self.layout.reads_across {
             return Err(ZoneError::Boundary);
         }
@@ -496,12 +499,14 @@ impl ZoneTable {
     }
 
     /// Opens a zone that is not open, and gives that which was closed for it.
-    #[inline]
+    #[inline(always)]
     fn open_for_write(&mut self, zone: u32) -> ZoneResult<Option<Change>> {
         let state = self.state(zone);
-        if state.is_open() {
-            return Ok(None);
-        }
+        if state.is_open() { Ok(None) } else { self.open_implicitly(zone, state) }
+    }
+
+    #[inline(never)]
+    fn open_implicitly(&mut self, zone: u32, state: ZoneState) -> ZoneResult<Option<Change>> {
         let closed = self.take_resources(state)?;
         self.set(zone, ZoneState::ImplicitlyOpen);
         Ok(closed)
@@ -525,7 +530,7 @@ impl ZoneTable {
     }
 
     /// Moves the write pointer of an open zone.
-    #[inline]
+    #[inline(always)]
     fn advanced(&mut self, zone: u32, from: u64, pointer: u64, closed: Option<Change>) -> Written {
         let entry = &mut self.zones[zone as usize];
         debug_assert!(entry.state.is_open() && pointer >= entry.written, "zone {zone}: {entry:?}");

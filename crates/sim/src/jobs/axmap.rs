@@ -38,6 +38,11 @@ impl Axmap {
         self.taken == self.blocks
     }
 
+    /// Whether a block is free.
+    pub fn is_free(&self, block: u64) -> bool {
+        self.levels[0].get((block / 64) as usize).is_none_or(|word| word >> (block % 64) & 1 == 0)
+    }
+
     /// The first free block at or after `from`, else the first free block of all; `None` if there is none.
     pub fn next_free(&self, from: u64) -> Option<u64> {
         if self.is_full() { None } else { self.search(from).or_else(|| self.search(0)) }
@@ -67,9 +72,8 @@ impl Axmap {
 
     /// Takes up to `count` free blocks in a row from `block` on, which is free; gives how many there were.
     pub fn take(&mut self, block: u64, count: u64) -> u64 {
-        let is_free = |axmap: &Self, at: u64| axmap.levels[0][(at / 64) as usize] >> (at % 64) & 1 == 0;
         let mut done = 0;
-        while done < count && block + done < self.blocks && is_free(self, block + done) {
+        while done < count && block + done < self.blocks && self.is_free(block + done) {
             self.set(block + done);
             done += 1;
         }

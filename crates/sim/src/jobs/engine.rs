@@ -3,15 +3,21 @@
 //! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its
 //! job's completions, whatever the number of jobs; nothing is allocated per request.
 
-use super::generator::Request;
+use super::log::Log;
 use super::measure::fold;
-use super::plan::{JobPlan, Region};
+use super::plan::Plan;
+use super::planned::{PlanError, Region};
 use super::process::{Blocked, Next, Phase, Process};
+use super::request::Request;
+use super::request::ZoneUse;
 use super::timeline::Timeline;
+use super::zoned::ZoneSet;
 use crate::replay::Progress;
-use nandscape_core::command::Payload;
+use nandscape_core::command::{Payload, Reply};
+use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneFilter};
 use nandscape_core::{
-    BlockCommand, Extent, Hint, NamespaceError, NamespaceResult, Op, Outstanding, SimTime, Subsystem, Token,
+    BlockCommand, Command, Extent, Hint, NamespaceError, NamespaceResult, Op, Outstanding, SimTime,
+    Subsystem, Token,
 };
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
@@ -29,6 +35,7 @@ struct Pending {
     kind: Kind,
     bytes: u64,
     issued: u64,
+    zone: Option<ZoneUse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +46,8 @@ enum Kind {
     /// A flush that the job waits for.
     Flush,
     LastFlush,
+    /// The reset of a zone that the job waits for.
+    Reset,
     Layout,
 }
 
@@ -69,6 +78,8 @@ pub(crate) struct Engine<'a> {
     pub subsystem: &'a mut dyn Subsystem,
     jobs: &'a [Job],
     pub processes: Vec<Process>,
+    /// Zones of jobs with `zonemode=zbd`.
+    zones: Vec<ZoneSet>,
     outstanding: Outstanding<Pending>,
     wakes: BinaryHeap<Reverse<(u64, u32)>>,
     now: u64,
@@ -78,6 +89,7 @@ pub(crate) struct Engine<'a> {
     has_ended_jobs: bool,
     completions_now: u64,
     pub timeline: Option<Timeline>,
+    pub log: Option<Log<'a>>,
     stop: Option<&'a AtomicBool>,
     pub stopped: bool,
     progress: &'a mut dyn FnMut(Progress),
@@ -88,18 +100,19 @@ impl<'a> Engine<'a> {
     pub fn new(
         subsystem: &'a mut dyn Subsystem,
         jobs: &'a [Job],
-        plans: &[JobPlan],
+        plan: &Plan,
         seed: u64,
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
-    ) -> Self {
-        let processes: Vec<Process> =
-            jobs.iter().zip(plans).map(|(job, plan)| Process::new(job, plan, seed)).collect();
-        Self {
+    ) -> Result<Self, PlanError> {
+        let process = |(job, plan)| Process::new(job, plan, seed);
+        let processes: Vec<Process> = jobs.iter().zip(&plan.jobs).map(process).collect::<Result<_, _>>()?;
+        Ok(Self {
             subsystem,
             jobs,
             unfinished: processes.len(),
             processes,
+            zones: plan.zones.iter().copied().map(ZoneSet::new).collect(),
             outstanding: Outstanding::default(),
             wakes: BinaryHeap::new(),
             now: 0,
@@ -107,11 +120,12 @@ impl<'a> Engine<'a> {
             has_ended_jobs: false,
             completions_now: 0,
             timeline: None,
+            log: None,
             stop,
             stopped: false,
             progress,
             preconditioning: false,
-        }
+        })
     }
 
     /// Writes regions in order, `depth` requests outstanding, before anything is counted.
@@ -150,10 +164,52 @@ impl<'a> Engine<'a> {
             self.step()?;
         }
         let command = BlockCommand::new(Op::Write, extent, Hint(0));
-        let pending = Pending { job: 0, kind: Kind::Layout, bytes: extent.len, issued: self.now };
-        self.submit(namespace, command, pending).map_err(|error| Failure::Request {
+        let pending = Pending { job: 0, kind: Kind::Layout, bytes: extent.len, issued: self.now, zone: None };
+        self.submit(namespace, command.into(), pending).map_err(|error| Failure::Request {
             number: 0,
             message: format!("precondition write (offset {} len {}): {error}", extent.offset, extent.len),
+        })
+    }
+
+    /// Reads the state of the zones that jobs with `zonemode=zbd` work on. Open zones beyond the limits are
+    /// reset, as in fio.
+    pub fn adopt_zones(&mut self) -> Result<(), Failure> {
+        for set in self.zones.iter_mut().filter(|set| set.plan.is_device) {
+            let report =
+                ZoneCommand::Report { from: 0, filter: ZoneFilter::All, room: u64::from(set.plan.count) };
+            let answer = self.subsystem.submit(
+                set.plan.namespace,
+                Command::Zone(report),
+                Payload::None,
+                SimTime(self.now),
+            );
+            let failed = |error: NamespaceError| Failure::Request {
+                number: 0,
+                message: format!("report of zones: {error}"),
+            };
+            let answer = answer.map_err(failed)?;
+            if let Reply::Zones(report) = answer.reply {
+                set.adopt(&report.zones);
+            }
+        }
+        for job in 0..self.processes.len() {
+            let Some(walker) = self.processes[job].walker() else { continue };
+            for (namespace, zone) in walker.adopt_open(&mut self.zones) {
+                let pending = Pending { job: 0, kind: Kind::Layout, bytes: 0, issued: self.now, zone: None };
+                self.submit_reset(namespace, zone, pending)?;
+            }
+        }
+        self.settle()
+    }
+
+    fn submit_reset(&mut self, namespace: u32, zone: u64, pending: Pending) -> Result<(), Failure> {
+        let command = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(zone) };
+        self.submit(namespace, Command::Zone(command), pending).map_err(|error| Failure::Request {
+            number: self.totals.issued,
+            message: format!(
+                "reset of the zone at offset {zone} by job '{}': {error}",
+                self.jobs[pending.job as usize].name
+            ),
         })
     }
 
@@ -286,12 +342,27 @@ impl<'a> Engine<'a> {
         (0..job).any(|other| self.jobs[other].name == *name && self.processes[other].phase != Phase::Done)
     }
 
+    /// A job does all that it can do now.
     #[inline]
     fn pump(&mut self, job: u32) -> Result<(), Failure> {
+        self.go_on(job)?;
+        // What it left others may use.
+        for set in &mut self.zones {
+            self.wakes.extend(set.woken.drain(..).map(|job| Reverse((self.now, job))));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn go_on(&mut self, job: u32) -> Result<(), Failure> {
         loop {
-            match self.processes[job as usize].next(self.now) {
+            match self.processes[job as usize].next(self.now, &mut self.zones) {
                 Next::Request(request) => self.issue(job, request)?,
                 Next::Flush => self.issue_flush(job, Kind::Flush)?,
+                Next::Reset { namespace, zone } => {
+                    let pending = Pending { job, kind: Kind::Reset, bytes: 0, issued: self.now, zone: None };
+                    self.submit_reset(namespace, zone, pending)?;
+                }
                 Next::Sleep(until) => {
                     self.processes[job as usize].wake_at = until;
                     self.wakes.push(Reverse((until, job)));
@@ -315,6 +386,7 @@ impl<'a> Engine<'a> {
         let now = self.now;
         let process = &mut self.processes[job as usize];
         (process.phase, process.life.ended) = (Phase::Done, now);
+        process.leave_zones(&mut self.zones);
         self.unfinished -= 1;
         self.has_ended_jobs = true;
         if !self.jobs[job as usize].ends_all {
@@ -348,9 +420,24 @@ impl<'a> Engine<'a> {
             Direction::Write => Op::Write,
             Direction::Trim => Op::Trim,
         };
-        let command = BlockCommand::new(op, request.extent, Hint(request.hint));
-        let pending =
-            Pending { job, kind: Kind::Io(request.direction), bytes: request.extent.len, issued: self.now };
+        let mut command = BlockCommand::new(op, request.extent, Hint(request.hint)).into();
+        if op == Op::Trim
+            && request.zone.is_some()
+            && self.subsystem.namespaces()[request.namespace as usize].zones.is_some()
+        {
+            let zone = Some(request.extent.offset);
+            command = Command::Zone(ZoneCommand::Manage { action: ZoneAction::Reset, zone });
+        }
+        if let Some(log) = &self.log {
+            log.request(job, SimTime(self.now), op, request.namespace, request.extent);
+        }
+        let pending = Pending {
+            job,
+            kind: Kind::Io(request.direction),
+            bytes: request.extent.len,
+            issued: self.now,
+            zone: request.zone,
+        };
         self.submit(request.namespace, command, pending).map_err(|error| Failure::Request {
             number: self.totals.issued,
             message: format!(
@@ -368,20 +455,22 @@ impl<'a> Engine<'a> {
         let process = &mut self.processes[job as usize];
         process.inflight += 1;
         let namespace = process.namespace;
-        self.flush_for(job, namespace, Pending { job, kind, bytes: 0, issued: self.now })
+        if let Some(log) = self.log.as_ref().filter(|_| kind == Kind::Flush) {
+            log.request(job, SimTime(self.now), Op::Flush, namespace, Extent::new(0, 0));
+        }
+        self.flush_for(job, namespace, Pending { job, kind, bytes: 0, issued: self.now, zone: None })
     }
 
     fn flush_for(&mut self, job: u32, namespace: u32, pending: Pending) -> Result<(), Failure> {
-        let command = BlockCommand::FLUSH;
-        self.submit(namespace, command, pending).map_err(|error| Failure::Request {
+        self.submit(namespace, Command::FLUSH, pending).map_err(|error| Failure::Request {
             number: self.totals.issued,
             message: format!("flush of job '{}': {error}", self.jobs[job as usize].name),
         })
     }
 
     #[inline]
-    fn submit(&mut self, namespace: u32, command: BlockCommand, pending: Pending) -> NamespaceResult<()> {
-        let token = self.subsystem.submit(namespace, command.into(), Payload::None, SimTime(self.now))?.done;
+    fn submit(&mut self, namespace: u32, command: Command, pending: Pending) -> NamespaceResult<()> {
+        let token = self.subsystem.submit(namespace, command, Payload::None, SimTime(self.now))?.done;
         let now = SimTime(self.now);
         if token == Token::NONE {
             self.outstanding.completes_at(now, pending);
@@ -403,6 +492,7 @@ impl<'a> Engine<'a> {
             Kind::Io(direction) => direction,
             Kind::SyncWrite => Direction::Write,
             Kind::Flush | Kind::LastFlush => return self.flushed(pending),
+            Kind::Reset => return self.was_reset(pending.job),
             Kind::Layout => return Ok(()),
         };
         self.totals.last_completion = now;
@@ -414,8 +504,17 @@ impl<'a> Engine<'a> {
         if let Some(timeline) = &mut self.timeline {
             timeline.complete(pending.job, direction, pending.bytes, latency);
         }
-        self.processes[pending.job as usize].complete(direction, pending.bytes, latency, now);
+        let process = &mut self.processes[pending.job as usize];
+        process.complete(direction, pending.bytes, latency, now);
+        if let Some(used) = pending.zone {
+            process.leave_zone(used, &mut self.zones);
+        }
         self.pump(pending.job)
+    }
+
+    fn was_reset(&mut self, job: u32) -> Result<(), Failure> {
+        self.processes[job as usize].was_reset(&mut self.zones);
+        self.pump(job)
     }
 
     fn flushed(&mut self, pending: Pending) -> Result<(), Failure> {

@@ -1,21 +1,15 @@
 //! What a job asks for, request by request: direction, size, place, hint. Knows nothing of time.
 
 use super::axmap::Axmap;
+use super::hints::Hints;
 use super::permutation::Permutation;
 use super::places::{Law, Places};
-use super::plan::{JobPlan, Region};
+use super::planned::{JobPlan, Region};
+use super::request::Request;
 use nandscape_core::Extent;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
-use nandscape_jobs::job::{BlockSize, DataPlacement, FileService, PlacementSelect, Sequencer};
+use nandscape_jobs::job::{BlockSize, FileService, Sequencer};
 use nandscape_jobs::{Direction, Distribution, Job};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub namespace: u32,
-    pub direction: Direction,
-    pub extent: Extent,
-    pub hint: u16,
-}
 
 /// One file or namespace of a job, and where the job is in it.
 #[derive(Clone, Debug)]
@@ -49,8 +43,7 @@ pub(crate) struct Generator {
     until_jump: u32,
     /// The block that was discarded and is to be written next.
     to_write: Option<Request>,
-    next_placement: usize,
-    hint: u16,
+    hints: Hints,
     mix: Xoshiro256PlusPlus,
     size: Xoshiro256PlusPlus,
     place: Xoshiro256PlusPlus,
@@ -141,8 +134,7 @@ impl Generator {
             sizes: std::array::from_fn(|d| Size::new(&job.block_size[d], job.is_unaligned)),
             until_jump: 0,
             to_write: None,
-            next_placement: 0,
-            hint: job.stream.unwrap_or(job.write_hint),
+            hints: Hints::new(job),
             mix: seeded(sub_seed(seed, job, 1)),
             size: seeded(sub_seed(seed, job, 2)),
             place,
@@ -191,7 +183,7 @@ impl Generator {
             let hint = if direction == Direction::Write { self.write_hint() } else { 0 };
             let region = self.files[file].region;
             let extent = Extent::new(region.start + start, len);
-            let request = Request { namespace: region.namespace, direction, extent, hint };
+            let request = Request { namespace: region.namespace, direction, extent, hint, zone: None };
             if self.job.pattern.trim_then_write {
                 self.to_write = Some(request);
             }
@@ -200,21 +192,7 @@ impl Generator {
     }
 
     fn write_hint(&mut self) -> u16 {
-        let ids = &self.job.placement_ids;
-        if self.job.placement == DataPlacement::None || ids.is_empty() {
-            return self.hint;
-        }
-        let id = match self.job.placement_select {
-            PlacementSelect::RoundRobin => {
-                let id = ids[self.next_placement];
-                self.next_placement = (self.next_placement + 1) % ids.len();
-                id
-            }
-            PlacementSelect::Random => ids[below(&mut self.mix, ids.len() as u64) as usize],
-        };
-        // Stream ids count from 1. An entry of the list of placement identifiers counts from 0, where hint 0
-        // is no directive.
-        if self.job.placement == DataPlacement::Fdp { id.saturating_add(1) } else { id }
+        self.hints.next(&mut self.mix)
     }
 
     #[inline]

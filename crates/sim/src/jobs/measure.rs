@@ -1,6 +1,6 @@
 //! What is measured of a job while it runs.
 
-use super::generator::Request;
+use super::request::Request;
 use crate::metrics::Latencies;
 use crate::result::{DirectionResult, LatencyPoint, LatencySummary, RateSamples};
 use nandscape_jobs::Direction;

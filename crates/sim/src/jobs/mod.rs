@@ -1,8 +1,9 @@
 //! Job files in virtual time: every job a process with its own depth, think time, rate and order, all on the
 //! namespaces of one subsystem.
 //!
-//! * `plan`: names, percentages and files become regions of namespaces.
-//! * `generator`, `places`: the next request of a job; `pace`: when it may be issued.
+//! * `plan`, `zones_plan`, `planned`: names, percentages, files and zones become regions of namespaces.
+//! * `generator`, `places`: the next request of a job; `zoned`: the same with a `zonemode`.
+//! * `pace`: when a job may issue.
 //! * `engine`: the event loop; `measure`, [`timeline`]: measurements; `document`: the result.
 //!
 //! Submitting costs the host nothing, so fio's submission latency is 0 and completion latency is total
@@ -12,17 +13,24 @@ mod axmap;
 mod document;
 mod engine;
 mod generator;
+mod hints;
+mod log;
 mod measure;
 mod pace;
 mod permutation;
 mod places;
 mod plan;
+mod planned;
 mod process;
+mod request;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
+mod zoned;
+mod zones_plan;
 
-pub use plan::PlanError;
+pub use log::{Logged, RequestLog};
+pub use planned::PlanError;
 pub use timeline::JobSeries;
 
 use crate::precondition::Precondition;
@@ -30,6 +38,8 @@ use crate::replay::Progress;
 use crate::result::{RunError, RunResult};
 use crate::sums;
 use engine::{Engine, Failure};
+use log::Log;
+use nandscape_core::zone::ZoneShape;
 use nandscape_core::{Extent, Subsystem};
 use nandscape_jobs::JobFile;
 use std::sync::atomic::AtomicBool;
@@ -50,6 +60,8 @@ pub struct JobOptions<'a> {
     pub with_detail: bool,
     /// Set from outside to stop early; the result is then marked partial.
     pub stop: Option<&'a AtomicBool>,
+    /// Hears of every request of jobs with `write_iolog`.
+    pub log: Option<&'a dyn RequestLog>,
 }
 
 /// A run's result document and, if asked for, what happened when.
@@ -90,11 +102,12 @@ pub fn run_jobs(
 ) -> Result<JobsOutcome, JobsError> {
     let plan = plan::plan(&file.jobs, subsystem.namespaces())?;
     let rows = document::rows(&file.jobs);
-    let mut engine = Engine::new(subsystem, &file.jobs, &plan.jobs, options.seed, options.stop, progress);
-    let mut outcome = precondition(&mut engine, &plan, options);
+    let mut engine = Engine::new(subsystem, &file.jobs, &plan, options.seed, options.stop, progress)?;
+    let mut outcome = precondition(&mut engine, &plan, options).and_then(|()| engine.adopt_zones());
     engine.begin();
     let erases_before = sums::erases(engine.subsystem.inspect().layers);
     on_counted();
+    engine.log = options.log.map(|log| Log::new(log, &file.jobs, &plan.areas));
     if options.with_series {
         engine.timeline = Some(Timeline::new(rows.names.clone(), rows.row_of.clone(), options.interval_ns));
     }
@@ -132,6 +145,7 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
     let mut done = 0;
     for namespace in used {
         let info = &engine.subsystem.namespaces()[namespace as usize];
+        let zones = info.zones;
         let records = options.precondition.records(
             info.capacity_bytes,
             info.page_bytes,
@@ -139,7 +153,9 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
         );
         for record in records {
             let extent = Extent::new(record.offset, record.len);
-            engine.write_uncounted(namespace, extent, PRECONDITION_DEPTH, done)?;
+            for extent in writable(extent, zones) {
+                engine.write_uncounted(namespace, extent, PRECONDITION_DEPTH, done)?;
+            }
             if engine.stopped {
                 break;
             }
@@ -148,4 +164,17 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
     }
     engine.settle()?;
     engine.lay_out(&plan.layout)
+}
+
+/// The parts of an extent that can be written: what lies between capacity and size of zones cannot, and no
+/// write crosses the end of a zone.
+fn writable(extent: Extent, zones: Option<ZoneShape>) -> impl Iterator<Item = Extent> {
+    let end = extent.offset + extent.len;
+    let size = zones.map_or(u64::MAX, |zones| zones.size);
+    let capacity = zones.map_or(u64::MAX, |zones| zones.capacity);
+    (extent.offset / size..=(end - 1) / size).filter_map(move |zone| {
+        let start = zone * size;
+        let (from, to) = (extent.offset.max(start), end.min(start.saturating_add(capacity)));
+        (from < to).then(|| Extent::new(from, to - from))
+    })
 }

@@ -123,7 +123,7 @@ fn zone_slots(zones: &[ZoneShare], slots: u64, slot_bytes: u64) -> Vec<(f64, u64
         edge += match zone.size {
             Amount::Percent(percent) => slots as f64 * percent / 100.0,
             Amount::Bytes(bytes) => bytes as f64 / slot_bytes as f64,
-            Amount::None => 0.0,
+            Amount::None | Amount::Zones(_) => 0.0,
         };
         // Shares are rounded to whole slots, the error of one slot going to the next zone.
         let to = (libm::round(edge) as u64).clamp(from + 1, slots);

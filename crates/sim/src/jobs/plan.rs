@@ -1,44 +1,21 @@
 //! Where each job's requests go: names of namespaces and files, percentages, regions.
 
+use super::planned::{Area, JobPlan, PlanError, Region, ZonesPlan, error, share};
+use super::zones_plan;
 use nandscape_core::NamespaceInfo;
 use nandscape_core::units::format_bytes;
 use nandscape_jobs::{Amount, Job};
 use std::collections::BTreeMap;
-
-/// A job that does not fit the device.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: job '{job}': {message}")]
-pub struct PlanError {
-    /// File and line of its section.
-    pub place: String,
-    /// Its name.
-    pub job: String,
-    /// What does not fit, with the numbers.
-    pub message: String,
-}
-
-/// The region of one file or namespace that a job works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
-    pub namespace: u32,
-    pub start: u64,
-    pub len: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct JobPlan {
-    pub regions: Vec<Region>,
-    /// Bytes to transfer, all loops together; without meaning for a job that ends by time.
-    pub total_bytes: u64,
-    /// It goes on at the beginning when it reaches the end of its regions.
-    pub wraps: bool,
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub jobs: Vec<JobPlan>,
     /// Files that are read, to be written before the counted part, as fio lays them out.
     pub layout: Vec<Region>,
+    /// Zones of the namespaces and files of jobs with `zonemode=zbd`.
+    pub zones: Vec<ZonesPlan>,
+    /// Where the files of each job lie.
+    pub areas: Vec<Vec<Area>>,
     /// What a reader of the result must know.
     pub notes: Vec<String>,
 }
@@ -58,6 +35,7 @@ struct File {
 }
 
 pub(crate) fn plan(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Plan, PlanError> {
+    let jobs = &zones_plan::without_zone_units(jobs, namespaces)?;
     let mut planner = Planner { namespaces, files: Vec::new(), by_name: BTreeMap::new(), notes: Vec::new() };
     let targets: Vec<Vec<Target>> = jobs.iter().map(|job| planner.targets(job)).collect::<Result<_, _>>()?;
     for (job, targets) in jobs.iter().zip(&targets) {
@@ -65,9 +43,15 @@ pub(crate) fn plan(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Plan, P
     }
     let starts = planner.place_files(jobs)?;
     let mut plan = Plan::default();
+    let mut zones = zones_plan::Zones::default();
     for (job, targets) in jobs.iter().zip(&targets) {
-        plan.jobs.push(planner.job_plan(job, targets, &starts)?);
+        let areas = planner.areas(targets, &starts);
+        let mut job_plan = Planner::job_plan(job, &areas)?;
+        job_plan.walk = zones.walk(job, &areas, &job_plan, namespaces)?;
+        plan.jobs.push(job_plan);
+        plan.areas.push(areas);
     }
+    plan.zones = zones.plans;
     plan.layout = planner
         .files
         .iter()
@@ -86,10 +70,6 @@ struct Planner<'a> {
     notes: Vec<String>,
 }
 
-fn error(job: &Job, message: String) -> PlanError {
-    PlanError { place: job.place.to_string(), job: job.name.clone(), message }
-}
-
 fn text(bytes: u64) -> String {
     format!("{bytes} bytes ({})", format_bytes(bytes))
 }
@@ -99,11 +79,13 @@ impl Planner<'_> {
         if !job.filenames.is_empty() {
             return job.filenames.iter().map(|name| self.target(job, name)).collect();
         }
-        // As in fio a job without a file name has a file of its own; where its size is not given in bytes
-        // that cannot be meant.
+        // As in fio a job without a file name has a file of its own; where its size is not given in bytes, or
+        // where the namespace has zones, that cannot be meant.
         Ok(vec![match job.size {
-            Amount::Bytes(_) => self.file(&format!("{}.{}.0", job.name, job.copy)),
-            Amount::None | Amount::Percent(_) => Target::Namespace(0),
+            Amount::Bytes(_) if self.namespaces.first().is_none_or(|info| info.zones.is_none()) => {
+                self.file(&format!("{}.{}.0", job.name, job.copy))
+            }
+            _ => Target::Namespace(0),
         }])
     }
 
@@ -131,6 +113,11 @@ impl Planner<'_> {
                 self.notes.push(note);
             }
             return Ok(Target::Namespace(0));
+        }
+        if self.namespaces.first().is_some_and(|info| info.zones.is_some()) {
+            let first = &self.namespaces[0].name;
+            let message = format!("filename={name}: a namespace with zones holds no files; expected {first}");
+            return Err(error(job, message));
         }
         Ok(self.file(name))
     }
@@ -195,26 +182,33 @@ impl Planner<'_> {
         Ok(starts)
     }
 
-    fn job_plan(&self, job: &Job, targets: &[Target], starts: &[u64]) -> Result<JobPlan, PlanError> {
-        let mut regions = Vec::with_capacity(targets.len());
-        for target in targets {
-            let (namespace, start, capacity, name) = match *target {
-                Target::Namespace(index) => {
-                    let info = &self.namespaces[index as usize];
-                    (index, 0, info.capacity_bytes, info.name.as_str())
-                }
-                Target::File(index) => {
-                    (0, starts[index], self.files[index].len, self.files[index].name.as_str())
-                }
-            };
-            let (offset, len) = region(job, capacity, targets.len() as u64, name)?;
-            regions.push(Region { namespace, start: start + offset, len });
+    /// Where the targets of a job lie.
+    fn areas(&self, targets: &[Target], starts: &[u64]) -> Vec<Area> {
+        let area = |target: &Target| match *target {
+            Target::Namespace(index) => {
+                let info = &self.namespaces[index as usize];
+                Area { namespace: index, start: 0, len: info.capacity_bytes, name: info.name.clone() }
+            }
+            Target::File(index) => {
+                let file = &self.files[index];
+                Area { namespace: 0, start: starts[index], len: file.len, name: file.name.clone() }
+            }
+        };
+        targets.iter().map(area).collect()
+    }
+
+    fn job_plan(job: &Job, areas: &[Area]) -> Result<JobPlan, PlanError> {
+        let mut regions = Vec::with_capacity(areas.len());
+        for Area { namespace, start, len: capacity, name } in areas {
+            let (offset, len) = region(job, *capacity, areas.len() as u64, name)?;
+            regions.push(Region { namespace: *namespace, start: start + offset, len });
         }
         let sum: u64 = regions.iter().map(|r| r.len).sum();
         let once = match job.io_size {
             Amount::None => sum,
             Amount::Bytes(bytes) => bytes,
             Amount::Percent(percent) => share(sum, percent),
+            Amount::Zones(_) => unreachable!("zones were made bytes"),
         };
         if once == 0 {
             return Err(error(job, "there is nothing to transfer: expected an io_size above 0".to_owned()));
@@ -223,6 +217,7 @@ impl Planner<'_> {
             regions,
             total_bytes: once.saturating_mul(job.loops),
             wraps: job.is_time_based || job.loops > 1 || once > sum,
+            walk: None,
         })
     }
 }
@@ -240,15 +235,12 @@ fn namespace_number(name: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-fn share(of: u64, percent: f64) -> u64 {
-    (of as f64 * percent / 100.0) as u64
-}
-
 fn bytes_of(amount: Amount, capacity: u64) -> u64 {
     match amount {
         Amount::None => 0,
         Amount::Bytes(bytes) => bytes,
         Amount::Percent(percent) => share(capacity, percent),
+        Amount::Zones(_) => unreachable!("zones were made bytes"),
     }
 }
 
@@ -292,6 +284,7 @@ fn region(job: &Job, capacity: u64, targets: u64, name: &str) -> Result<(u64, u6
             }
             size
         }
+        Amount::Zones(_) => unreachable!("zones were made bytes"),
     };
     let largest = nandscape_jobs::Direction::ALL
         .into_iter()

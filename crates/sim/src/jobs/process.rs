@@ -1,9 +1,11 @@
 //! One job as a process: what it does next, and where it is in its life.
 
-use super::generator::{Generator, Request};
+use super::generator::Generator;
 use super::measure::Measure;
 use super::pace::Pace;
-use super::plan::JobPlan;
+use super::planned::{JobPlan, PlanError};
+use super::request::{Request, ZoneUse};
+use super::zoned::{Step, Walker, ZoneSet};
 use nandscape_core::rng::{below, seeded};
 use nandscape_jobs::job::SyncWrites;
 use nandscape_jobs::{Direction, Job};
@@ -25,8 +27,17 @@ pub(crate) enum Blocked {
     /// Until its wake-up: think time, rate.
     Asleep,
     Flush,
+    /// Until a zone is reset.
+    Reset,
     /// Until nothing is outstanding; then it thinks.
     Quiesce,
+}
+
+/// Where requests come from.
+enum Source {
+    Plain(Box<Generator>),
+    /// With a `zonemode`.
+    Zoned(Box<Walker>),
 }
 
 /// What a job is allowed and asked to do, which stays.
@@ -85,7 +96,7 @@ pub(crate) struct Process {
     pub is_time_based: bool,
     /// Each write is followed by a flush, which ends its latency.
     pub sync_writes: bool,
-    generator: Generator,
+    source: Source,
     pace: Pace,
     issued_bytes: u64,
     issued_ios: u64,
@@ -108,6 +119,11 @@ pub(crate) struct Life {
 pub(crate) enum Next {
     Request(Request),
     Flush,
+    /// Reset the zone that begins at a byte of a namespace.
+    Reset {
+        namespace: u32,
+        zone: u64,
+    },
     Sleep(u64),
     /// Wait for something else.
     Nothing,
@@ -116,16 +132,20 @@ pub(crate) enum Next {
 }
 
 impl Process {
-    pub fn new(job: &Job, plan: &JobPlan, seed: u64) -> Self {
+    pub fn new(job: &Job, plan: &JobPlan, seed: u64) -> Result<Self, PlanError> {
         let (from, to) = job.start_delay_ns;
         let mut rng = seeded(seed ^ 0x6465_6c61_7900 ^ u64::from(job.number) << 16);
-        Self {
+        Ok(Self {
             limits: Limits {
                 depth: job.depth,
                 runtime_ns: job.runtime_ns.unwrap_or(u64::MAX),
                 ramp_ns: job.ramp_ns,
-                total_bytes: plan.total_bytes,
-                total_ios: job.number_ios.map_or(u64::MAX, |n| n.saturating_mul(job.loops)),
+                // A walker counts for itself.
+                total_bytes: if plan.walk.is_some() { u64::MAX } else { plan.total_bytes },
+                total_ios: job
+                    .number_ios
+                    .filter(|_| plan.walk.is_none())
+                    .map_or(u64::MAX, |n| n.saturating_mul(job.loops)),
                 mixes: job.pattern.reads && job.pattern.writes,
             },
             flushes: Flushes {
@@ -143,7 +163,10 @@ impl Process {
             deadline: u64::MAX,
             is_time_based: job.is_time_based,
             sync_writes: job.sync == SyncWrites::Each,
-            generator: Generator::new(job, plan, seed),
+            source: match &plan.walk {
+                None => Source::Plain(Box::new(Generator::new(job, plan, seed))),
+                Some(walk) => Source::Zoned(Box::new(Walker::new(job, walk, seed)?)),
+            },
             pace: Pace::new(job, seed),
             issued_bytes: 0,
             issued_ios: 0,
@@ -152,7 +175,7 @@ impl Process {
             chosen: None,
             measure: Measure::new(Direction::ALL.map(|d| job.does(d))),
             life: Life::default(),
-        }
+        })
     }
 
     pub fn start(&mut self, now: u64) {
@@ -174,7 +197,7 @@ impl Process {
     }
 
     #[inline]
-    pub fn next(&mut self, now: u64) -> Next {
+    pub fn next(&mut self, now: u64, sets: &mut [ZoneSet]) -> Next {
         if self.phase == Phase::Running && (now >= self.deadline || self.is_exhausted()) {
             self.phase = Phase::Draining;
         }
@@ -202,14 +225,22 @@ impl Process {
             self.blocked = Blocked::Flush;
             return Next::Flush;
         }
-        self.choose(now)
+        self.choose(now, sets)
     }
 
     #[inline]
-    fn choose(&mut self, now: u64) -> Next {
+    fn choose(&mut self, now: u64, sets: &mut [ZoneSet]) -> Next {
+        if let Source::Zoned(walker) = &self.source
+            && (walker.has_pending() || !self.pace.has_limits)
+        {
+            return self.walk(None, sets);
+        }
         let mut direction = match self.chosen.take() {
             Some(direction) => direction,
-            None => self.generator.direction(),
+            None => match &mut self.source {
+                Source::Plain(generator) => generator.direction(),
+                Source::Zoned(walker) => walker.direction(),
+            },
         };
         if self.pace.has_limits {
             let other = match direction {
@@ -225,10 +256,36 @@ impl Process {
                 return Next::Sleep(at.min(self.deadline));
             }
         }
-        let Some(request) = self.generator.request(direction) else {
-            self.phase = Phase::Draining;
-            return if self.inflight == 0 { Next::End } else { Next::Nothing };
-        };
+        let Source::Plain(generator) = &mut self.source else { return self.walk(Some(direction), sets) };
+        match generator.request(direction) {
+            Some(request) => self.issue(request),
+            None => self.drain(),
+        }
+    }
+
+    /// The next request of a job with a `zonemode`, whose zones may choose another direction.
+    fn walk(&mut self, wanted: Option<Direction>, sets: &mut [ZoneSet]) -> Next {
+        let Source::Zoned(walker) = &mut self.source else { return Next::Nothing };
+        match walker.step(wanted, self.inflight, sets) {
+            Step::Request(request) => self.issue(request),
+            Step::Reset { namespace, zone } => {
+                self.inflight += 1;
+                self.blocked = Blocked::Reset;
+                Next::Reset { namespace, zone }
+            }
+            Step::Wait => Next::Nothing,
+            Step::End => self.drain(),
+        }
+    }
+
+    const fn drain(&mut self) -> Next {
+        self.phase = Phase::Draining;
+        if self.inflight == 0 { Next::End } else { Next::Nothing }
+    }
+
+    #[inline]
+    fn issue(&mut self, request: Request) -> Next {
+        let direction = request.direction;
         self.inflight += 1;
         self.issued_ios += 1;
         self.issued_bytes += request.extent.len;
@@ -239,6 +296,37 @@ impl Process {
         self.pace.issue(direction, request.extent.len);
         self.measure.issue(self.inflight);
         Next::Request(request)
+    }
+
+    /// The walker of a job with a `zonemode`.
+    pub fn walker(&mut self) -> Option<&mut Walker> {
+        match &mut self.source {
+            Source::Plain(_) => None,
+            Source::Zoned(walker) => Some(walker),
+        }
+    }
+
+    /// A zone was reset.
+    pub fn was_reset(&mut self, sets: &mut [ZoneSet]) {
+        self.inflight -= 1;
+        self.blocked = Blocked::No;
+        if let Some(walker) = self.walker() {
+            walker.was_reset(sets);
+        }
+    }
+
+    /// A request is done that kept others out of a zone.
+    pub fn leave_zone(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) {
+        if let Some(walker) = self.walker() {
+            walker.completed(used, sets);
+        }
+    }
+
+    /// It has ended, and needs no zone any more.
+    pub fn leave_zones(&mut self, sets: &mut [ZoneSet]) {
+        if let Some(walker) = self.walker() {
+            walker.abandon(sets);
+        }
     }
 
     /// Whether a flush is to be issued before it is done.

@@ -171,6 +171,7 @@ fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {
         interval_ns: None,
         with_detail: false,
         stop: None,
+        log: None,
     };
     run_jobs(fake, &file, "t.fio", &options, &mut || {}, &mut |_| {})
 }
@@ -520,4 +521,39 @@ fn the_series_adds_up_to_the_result() {
     // The busy second of the writer and its pause are told apart.
     let quiet = series.windows.iter().filter(|w| w.rows[1][1].requests == 0).count();
     assert!(quiet > series.windows.len() / 2);
+}
+
+#[test]
+fn zones_that_only_the_jobs_know_cost_the_device_nothing() {
+    let text = "[a]\nfilename=ns1\nrw=write\nbs=16k\nzonemode=zbd\nzonesize=64k\nzonecapacity=48k\nloops=2\n";
+    let (result, seen) = run(text);
+    assert!(seen.iter().all(|s| s.command.op == Op::Write), "a reset is no command here");
+    // A zone of 64 KiB has room for three requests; the second loop resets and writes each again.
+    let places: Vec<u64> = seen.iter().map(|s| s.command.extent.offset / (16 * K)).collect();
+    let once: Vec<u64> = (0..64).filter(|place| place % 4 != 3).collect();
+    assert_eq!(places, [once.clone(), once].concat());
+    assert_eq!(result.jobs[0].write.requests, 96);
+    assert_eq!(result.jobs[0].runtime_ns, 96 * MS);
+}
+
+#[test]
+fn jobs_without_zones_say_which_options_need_them() {
+    let (result, _) = run("[a]\nfilename=ns1\nrw=read\nbs=4k\nmax_open_zones=3\nrandom_generator=lfsr\n");
+    let note = result.notes.iter().find(|note| note.contains("max_open_zones, random_generator"));
+    assert!(note.is_some_and(|note| note.contains("zonemode")), "{:?}", result.notes);
+}
+
+#[test]
+fn a_seed_that_no_shift_register_begins_with_is_refused() {
+    let mut fake = Fake::new(&[1 << 20], |_| MS);
+    let text = |seed: u64| {
+        format!(
+            "[a]\nfilename=ns1\nrw=randwrite\nbs=256k\nzonemode=zbd\nzonesize=256k\nrandom_generator=lfsr\nrandrepeat=0\n\
+             randseed={seed}\n"
+        )
+    };
+    let outcomes: Vec<_> = (1..100).map(|seed| run_on(&mut fake, &text(seed))).collect();
+    let refused: Vec<_> = outcomes.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
+    assert!((2..40).contains(&refused.len()), "an eighth is expected: {}", refused.len());
+    assert!(refused[0].contains("t.fio:1") && refused[0].contains("random_generator=lfsr"), "{}", refused[0]);
 }

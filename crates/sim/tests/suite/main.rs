@@ -2,4 +2,5 @@
 
 mod mqsim;
 mod replay;
+mod zoned_jobs;
 mod zones;

@@ -3,8 +3,8 @@
 use super::StackConfig;
 use crate::host::HOST;
 use crate::keys::{ConfigError, Result, shape};
+use crate::kinds::{KINDS, layers};
 use crate::presets::PRESETS;
-use crate::stacks::{STACKS, layers};
 use nandscape_core::registry;
 
 /// Configuration as typed: nested tables.
@@ -150,7 +150,7 @@ impl Typed {
 
     /// Chooses the stack. The keys of `[ftl]` stay only if they belong to its layer.
     pub fn set_stack(&mut self, kind: &str) -> Result<()> {
-        let layer = STACKS.iter().find(|entry| entry.info.name == kind).and_then(|entry| entry.layer);
+        let layer = KINDS.iter().find(|entry| entry.info.name == kind).and_then(|entry| entry.layer);
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl") {
             let old = ftl.get("kind").and_then(toml::Value::as_str).unwrap_or("page-map");
             let is_kept = match layer {

@@ -2,16 +2,10 @@
 
 use super::StackEntry;
 use crate::flash::{divided, subsystem};
-use nandscape_core::Info;
+use crate::kinds::BLOCK;
 
 pub const ENTRY: StackEntry = StackEntry {
-    info: Info {
-        name: "block",
-        summary: "a block device: a translation layer on the device, as most drives have it",
-        source: "",
-        params: &[],
-    },
-    layer: None,
+    kind: &BLOCK,
     plain: |config, options| Ok(Box::new(subsystem(config, options)?)),
     over: |config, device, lasts| Ok(Box::new(divided(config, device, lasts)?)),
 };

@@ -3,56 +3,52 @@
 
 mod block;
 mod zone;
-
-pub use zone::ZONE;
+mod zone_map;
 
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::BuildOptions;
-use nandscape_core::{AnyDevice, Info, Params, Subsystem, keys};
+use crate::flash::{BuildOptions, nand, with_faults, with_time};
+use crate::interfaces::Place;
+use crate::kinds::StackKind;
+use crate::memory;
+use nandscape_core::{AnyDevice, Subsystem};
+use nandscape_media::Breakable;
 
 type Boxed = Box<dyn Subsystem + Send>;
 
 /// A registered stack.
 #[derive(Debug)]
 pub struct StackEntry {
-    /// Its name and so on.
-    pub info: Info,
-    /// Its own layer, whose name is `ftl.kind` and whose keys those of `[ftl]`; absent: any of the registered
-    /// translation layers.
-    pub layer: Option<&'static Info>,
+    /// Its name, and its keys.
+    pub kind: &'static StackKind,
     /// Builds it over a device that keeps no bytes.
     pub(crate) plain: fn(&StackConfig, BuildOptions) -> Result<Boxed>,
     /// Builds it over a device of any type; the flag says whether the device lasts longer than the process.
     pub(crate) over: fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>,
 }
 
-/// Every stack, the default first.
-pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY];
-
-const NAMES: &[&str] = &[block::ENTRY.info.name, zone::ENTRY.info.name];
-
-keys! { PARAMS:
-    pub(crate) KIND: String = choice(NAMES) or "block",
-        "interface of the flash and host software over it ('nandscape list stacks')";
-}
-
-/// Keys of `[stack]`.
-pub static STACK: Info = Info {
-    name: "stack",
-    summary: "which interface the flash has, and what the host makes of it",
-    source: "nandscape",
-    params: PARAMS,
-};
+/// Every stack, in the order of [`crate::kinds::KINDS`].
+pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY, zone_map::ENTRY];
 
 /// The stack of a configuration.
-pub(crate) fn stack_of(params: &Params) -> &'static StackEntry {
-    let name = params.get(KIND);
-    STACKS.iter().find(|entry| entry.info.name == name).expect("the values were checked against the registry")
+pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {
+    let is_asked = |entry: &&StackEntry| entry.kind.info.name == config.stack.info.name;
+    STACKS.iter().find(is_asked).expect("every kind has a stack")
 }
 
-/// The layers that stacks have of their own.
-pub fn layers() -> impl Iterator<Item = &'static Info> {
-    STACKS.iter().filter_map(|entry| entry.layer)
+/// A stack over a device that keeps bytes in memory.
+pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Boxed> {
+    memory::check(config.seen_geometry())?;
+    let mut config = config.clone();
+    config.nand.capabilities.stores_data = true;
+    over(&config, Box::new(nand(&config, &config.nand)?), false)
+}
+
+/// The stack over a medium, which `lasts` longer than the process or not, with the interfaces in front.
+pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, lasts: bool) -> Result<Boxed> {
+    let device = with_time(config, with_faults(config, medium)?);
+    let subsystem = (stack_of(config).over)(config, device, lasts)?;
+    let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
+    config.with_interfaces(Place::Served, over_flash)
 }
 
 /// Refuses what only a block device on flash has.

@@ -1,112 +1,77 @@
-//! `[zone]`: zones, and the stack that gives hosts nothing else.
+//! Zones, and the stack that gives hosts nothing else.
 
-use super::{StackEntry, refuse_block_only};
+use super::{Boxed, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, nand_options, timed};
+use crate::flash::{BuildOptions, faulty, nand_options, timed};
+use crate::kinds::zone::{
+    APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, COUNT, DESCRIPTOR_BYTES, DIES, FINISH, KIND, MANAGE_TIME,
+    MAX_ACTIVE, MAX_OPEN, OPEN_TIME, READ_TIME, READS_ACROSS, RESET, RESET_STRIPE, RESET_TIME, SIZE, SPARE,
+    STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT, ZRWA_GRANULARITY, ZRWA_SIZE,
+};
 use crate::memory;
-use nandscape_core::{Info, Oob, ParamError, Params, Subsystem, keys};
+use nandscape_core::{AnyDevice, Oob, ParamError, Params, Subsystem};
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{Nand, Scheduler};
 use nandscape_namespace::zones::{
     CommandTimes, FlashRules, ImpliedOob, RandomAreas, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
 };
-
-keys! { PARAMS:
-    SIZE: Option<u64> = size(1, 1 << 60),
-        "from the first byte of a zone to that of the next; absent: the capacity, rounded up to a power of \
-         two";
-    CAPACITY: Option<u64> = size(1, 1 << 60), "bytes of a zone that can be written; absent: all of its blocks";
-    COUNT: Option<u32> = int(1, 1 << 24), "zones; absent: as many as there is room for";
-    MAX_ACTIVE: Option<u32> = int(1, 1 << 24), "most zones that are open or closed; absent: no limit";
-    MAX_OPEN: Option<u32> = int(1, 1 << 24), "most zones that are open; absent: max_active";
-    DESCRIPTOR_BYTES: u32 = size(0, 16_320) or "0", "bytes of the host's that a zone can keep";
-    READS_ACROSS: bool = flag() or "false", "a read may cross the end of a zone";
-    ZRWA_SIZE: Option<u64> = size(1, 1 << 40), "random write area of a zone; absent: there are none";
-    ZRWA_GRANULARITY: Option<u64> = size(1, 1 << 40),
-        "bytes by which the write pointer of a zone with such an area moves; absent: a page";
-    ZRWA_COUNT: Option<u32> = int(1, 1 << 24), "most zones with such an area; absent: no limit";
-    DIES: Option<u32> = int(1, 1 << 24), "dies that a zone spans; absent: all";
-    BLOCKS_PER_DIE: u32 = int(1, 1 << 20) or "1", "blocks of a zone in each of its dies";
-    STRIPE: Option<u64> = size(1, 1 << 40),
-        "bytes written to a die before the next one's turn comes; absent: a program unit";
-    SPARE: Option<u32> = int(1, 1 << 20),
-        "blocks of each die that zones do not get, for those that fail and for the metadata log; absent: a \
-         fiftieth, but at least 3";
-    RESET: String = choice(&["now", "lazy"]) or "now",
-        "now: a reset erases the blocks with data of the host; lazy: blocks are erased when they are used again";
-    RESET_STRIPE: bool = flag() or "false",
-        "a reset of an open or closed zone first fills up the last stripe over all dies";
-    FINISH: String = choice(&["pad", "state"]) or "pad",
-        "pad: a finish programs the rest of the zone; state: it changes the state alone";
-    READ_TIME: Option<u64> = time(), "controller time of a read, one command after the other";
-    WRITE_TIME: Option<u64> = time(), "the same of a write";
-    APPEND_TIME: Option<u64> = time(), "the same of an append";
-    TIME_UNIT: Option<u64> = size(512, 1 << 30),
-        "bytes of a write or an append that its time is for, and again for each more; absent: any length";
-    MANAGE_TIME: Option<u64> = time(), "the same of a command that changes states or reports them";
-    OPEN_TIME: Option<u64> = time(), "more of a command that takes a zone out of the empty state";
-    TIME_SPREAD: f64 = float(0.0, 1.0) or "0", "controller times of reads, writes and appends are off by up to this share";
-    RESET_TIME: Option<u64> = time(), "from the start of a reset until its erases; other commands go on";
-}
-
-/// Keys of `[zone]`.
-pub static ZONE: Info = Info {
-    name: "zone",
-    summary: "zones of the flash, for stacks over zones; other stacks ignore them",
-    source: "NVMe ZNS 1.1",
-    params: PARAMS,
-};
-
-static LAYER: Info = Info {
-    name: "zone",
-    summary: "no translation layer: a table of the blocks of each zone",
-    source: "",
-    params: &[],
-};
+use std::marker::PhantomData;
 
 pub const ENTRY: StackEntry = StackEntry {
-    info: Info {
-        name: "zone",
-        summary: "a zoned namespace (ZNS): zones that hosts write in order and reset",
-        source: "NVMe ZNS 1.1",
-        params: &[],
-    },
-    layer: Some(&LAYER),
-    plain: |config, options| {
-        if config.faults.is_empty() {
-            memory::check(config.seen_geometry())?;
-            return config.scheduler.with(Plain { config, options });
-        }
-        Ok(Box::new(over(config, crate::flash::faulty(config, &nand_options(config, options))?)?))
-    },
-    over: |config, device, _| Ok(Box::new(over(config, device)?)),
+    kind: &KIND,
+    plain: |config, options| plain::<Raw>(config, options),
+    over: |config, device, _| Raw::over(config, over_any(config, device)?),
 };
 
-/// Zones over a device that keeps no bytes, compiled for its scheduler.
-struct Plain<'a> {
-    config: &'a StackConfig,
-    options: BuildOptions,
+/// What the host puts over zones.
+pub(super) trait Top {
+    /// Puts it there.
+    fn over<Z: Subsystem + Send + 'static>(config: &StackConfig, zones: Z) -> Result<Boxed>;
 }
 
-impl WithScheduler for Plain<'_> {
-    type Out = Result<Box<dyn Subsystem + Send>>;
+/// Nothing.
+struct Raw;
+
+impl Top for Raw {
+    fn over<Z: Subsystem + Send + 'static>(_: &StackConfig, zones: Z) -> Result<Boxed> {
+        Ok(Box::new(zones))
+    }
+}
+
+/// Something over zones of a device that keeps no bytes.
+pub(super) fn plain<T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
+    if config.faults.is_empty() {
+        memory::check(config.seen_geometry())?;
+        return config.scheduler.with(Plain::<T> { config, options, top: PhantomData });
+    }
+    T::over(config, over_any(config, faulty(config, &nand_options(config, options))?)?)
+}
+
+/// Zones over a device that keeps no bytes, compiled for its scheduler.
+struct Plain<'a, T> {
+    config: &'a StackConfig,
+    options: BuildOptions,
+    top: PhantomData<T>,
+}
+
+impl<T: Top> WithScheduler for Plain<'_, T> {
+    type Out = Result<Boxed>;
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
         let setup = setup(self.config)?;
-        let nand =
-            Nand::<ImpliedOob>::with_oob(self.config.geometry, &nand_options(self.config, self.options))
-                .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
+        let mut options = nand_options(self.config, self.options);
+        // Zones are programmed in order, on every device.
+        options.capabilities.out_of_order_program = false;
+        let nand = Nand::<ImpliedOob>::with_oob(self.config.geometry, &options)
+            .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
         let device = timed::<_, S, ImpliedOob>(self.config, nand);
         let zoned = ZonedNamespace::<_, ImpliedOob>::new(device, &setup);
-        Ok(Box::new(zoned.map_err(|error| ConfigError::Build(error.to_string()))?))
+        T::over(self.config, zoned.map_err(|error| ConfigError::Build(error.to_string()))?)
     }
 }
 
 /// Zones over a device of any type.
-fn over(
-    config: &StackConfig,
-    device: nandscape_core::AnyDevice,
-) -> Result<ZonedNamespace<nandscape_core::AnyDevice, Oob>> {
+pub(super) fn over_any(config: &StackConfig, device: AnyDevice) -> Result<ZonedNamespace<AnyDevice, Oob>> {
     let zoned = ZonedNamespace::new(device, &setup(config)?);
     zoned.map_err(|error| ConfigError::Build(error.to_string()))
 }

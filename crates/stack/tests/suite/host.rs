@@ -66,7 +66,7 @@ fn run(keys: &[&str]) -> nandscape_sim::RunResult {
 #[test]
 fn names_and_hints_keep_the_log_apart_from_the_table_and_are_counted() {
     let plain = run(&["workload.format=ops:journal=none,discard=false", "workload.repeat=8"]);
-    assert!(plain.policy.is_none());
+    assert!(plain.between.policy.is_none());
     for policy in ["names", "write-hint"] {
         let host = format!("host.policy={policy}");
         let result = run(&[
@@ -75,7 +75,7 @@ fn names_and_hints_keep_the_log_apart_from_the_table_and_are_counted() {
             "ftl.streams=5",
             &host,
         ]);
-        let counts = result.policy.unwrap();
+        let counts = result.between.policy.unwrap();
         assert_eq!((counts.name.as_str(), counts.available), (policy, 5));
         let of: Vec<_> = counts.streams.iter().map(|s| (s.writes, s.bytes, s.sectors)).collect();
         // Eight times 40 logs of 16 pages and 160 pages of the table.
@@ -120,7 +120,7 @@ fn the_policy_none_ignores_streams_that_the_workload_names() {
     assert_eq!(explicit.flash.programs, named.flash.programs);
     let none = run(&["ftl.streams=2", "host.policy=none"]);
     assert_eq!(none.flash.programs, without.flash.programs);
-    let counts = none.policy.unwrap();
+    let counts = none.between.policy.unwrap();
     assert_eq!(counts.streams.iter().map(|s| (s.stream, s.writes)).collect::<Vec<_>>(), [(0, 6000)]);
     // Merging alone changes nothing about who chooses.
     let merging = run(&["ftl.streams=2", "host.plug=1"]);
@@ -136,7 +136,7 @@ fn the_oracle_is_shown_the_whole_workload_with_its_repetitions() {
         "host.policy=oracle",
     ]);
     assert!(result.notes.iter().all(|note| !note.contains("not foreseen")), "{:?}", result.notes);
-    assert!(result.policy.unwrap().streams.len() > 1);
+    assert!(result.between.policy.unwrap().streams.len() > 1);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn merging_stands_before_the_policy_and_is_counted() {
     let plain = run(&keys);
     let merged = run(&[keys[0], keys[1], "host.plug=32"]);
     assert_eq!(merged.host.write_bytes, plain.host.write_bytes);
-    assert_eq!(merged.host.writes + merged.policy.unwrap().merges, plain.host.writes);
+    assert_eq!(merged.host.writes + merged.between.policy.unwrap().merges, plain.host.writes);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! and for a shorter time.
 
 use nandscape_jobs::JobFile;
-use nandscape_stack::jobs::{is_job_file, run_parsed};
+use nandscape_stack::jobs::{is_job_file, run_job_file, run_parsed};
 use nandscape_stack::{CompareOptions, Run, RunOptions, StackConfig, Typed, compare, replay};
 use std::path::{Path, PathBuf};
 
@@ -137,4 +137,40 @@ fn the_writers_of_pm963_write_in_the_order_of_their_rates() {
     assert!(rates.windows(2).all(|pair| pair[0] > pair[1]), "{rates:?}");
     let readers = result.jobs.iter().find(|job| job.name == "readers").unwrap();
     assert_eq!((readers.members, readers.depth), (6, 64));
+}
+
+#[test]
+fn requests_of_a_job_file_are_logged_as_fio_logs_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let (job_file, log) = (directory.path().join("zones.fio"), directory.path().join("log"));
+    let text = format!(
+        "[global]\nfilename=ns1\nbs=512k\nsize=1z\nzonemode=zbd\nwrite_iolog={}\n\
+         [w]\nrw=write\nloops=2\n[r]\nstonewall\nrw=read\n",
+        log.display()
+    );
+    std::fs::write(&job_file, text).unwrap();
+    let mut typed = Typed::new();
+    typed.merge_file(root().join("tests/jobs/zones.toml").to_str().unwrap()).unwrap();
+    let config = typed.check().unwrap();
+    // The second run begins the file anew.
+    for _ in 0..2 {
+        let run = run_job_file(&config, job_file.to_str().unwrap(), &RunOptions::default());
+        assert_eq!(run.unwrap_or_else(|e| panic!("{e}")).result.error, None);
+    }
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> =
+        text.lines().map(|line| line.split_once(' ').map_or(line, |(_, rest)| rest)).collect();
+    let expected = [
+        "version 3 iolog",
+        "ns1 add",
+        "ns1 open",
+        "ns1 write 0 524288",
+        "ns1 write 524288 524288",
+        "ns1 write 0 524288",
+        "ns1 write 524288 524288",
+        "ns1 read 0 524288",
+        "ns1 read 524288 524288",
+        "ns1 close",
+    ];
+    assert_eq!(lines, expected);
 }

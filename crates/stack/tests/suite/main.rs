@@ -12,6 +12,7 @@ mod interfaces;
 mod job_files;
 mod journal;
 mod sets;
+mod stacks;
 mod storing;
 mod thesis_golden;
 mod timing;

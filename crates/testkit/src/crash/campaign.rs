@@ -21,6 +21,9 @@ pub struct Setup<'a> {
     /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end
     /// read-only.
     pub plan: FaultPlan,
+    /// The layer keeps in memory what finds its data again: an answered write is durable with a flush alone,
+    /// whatever stands between a program and the flash.
+    pub needs_flush: bool,
     /// What happens to the flash while the power is off.
     pub damage: Option<Damage>,
     /// How much is tried.
@@ -29,8 +32,9 @@ pub struct Setup<'a> {
 
 impl Setup<'_> {
     fn case<'a>(&'a self, buffer: Buffer, seed: u64, only: Option<&'a str>) -> Case<'a> {
-        let Self { nand, plan, damage, effort, .. } = self;
-        Case { nand, buffer, plan, seed, open: &*self.open, damage: *damage, effort: *effort, only }
+        let Self { nand, plan, needs_flush, damage, effort, .. } = self;
+        let (needs_flush, damage, effort) = (*needs_flush, *damage, *effort);
+        Case { nand, buffer, plan, seed, open: &*self.open, needs_flush, damage, effort, only }
     }
 }
 

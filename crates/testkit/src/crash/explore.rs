@@ -96,6 +96,8 @@ pub struct Case<'a> {
     pub seed: u64,
     /// The layer.
     pub open: &'a Open<'a>,
+    /// Answered writes are durable with a flush alone.
+    pub needs_flush: bool,
     /// What happens to the flash while the power is off, after a cut of the first run.
     pub damage: Option<Damage>,
     /// How much is tried.
@@ -177,7 +179,19 @@ impl Case<'_> {
         steps: &[Step],
         shuts_down: bool,
     ) -> Outcome<Recorded> {
-        Recorded::new(self.open, start, (self.buffer, &self.plan(salt)), promises, steps, shuts_down)
+        Recorded::new(
+            self.open,
+            start,
+            (self.buffer, self.promised(), &self.plan(salt)),
+            promises,
+            steps,
+            shuts_down,
+        )
+    }
+
+    /// The buffer that answers promise as much as.
+    fn promised(&self) -> Buffer {
+        if self.needs_flush { Buffer::Volatile } else { self.buffer }
     }
 
     /// What goes wrong after the cut that a number stands for.
@@ -194,7 +208,7 @@ impl Case<'_> {
         let mut host = Host::new(
             (self.open)(device).map_err(|e| format!("open: {e}"))?,
             handle.clone(),
-            self.buffer,
+            self.promised(),
             None,
         );
         let page_bytes = self.nand.geometry().page_bytes;
@@ -263,7 +277,7 @@ impl Walk<'_> {
         };
         let (ftl, handle) = open(nand)?;
         ftl.check_invariants();
-        let mut host = Host::new(ftl, handle.clone(), case.buffer, Some(promises));
+        let mut host = Host::new(ftl, handle.clone(), case.promised(), Some(promises));
         host.may_end_read_only = !case.plan.is_empty();
         host.observe(0)?;
         if !is_deep {
@@ -285,7 +299,7 @@ impl Walk<'_> {
             return Err(format!("not clean after a clean shutdown: {report:?}"));
         }
         ftl.check_invariants();
-        let mut host = Host::new(ftl, handle, case.buffer, Some(promises));
+        let mut host = Host::new(ftl, handle, case.promised(), Some(promises));
         // A device that takes no writes cannot make the last ones durable.
         let found = if is_read_only { host.observe(0) } else { host.verify() };
         found.map_err(|error| format!("after a clean shutdown: {error}"))
@@ -347,7 +361,7 @@ impl Walk<'_> {
         self.tally.rows += 1;
         let (device, handle) = CrashDevice::new(nand, case.buffer, &FaultPlan::default(), false);
         let ftl = (case.open)(device).map_err(|error| format!("start after ten cuts: {error}"))?;
-        let mut host = Host::new(ftl, handle, case.buffer, Some(promises));
+        let mut host = Host::new(ftl, handle, case.promised(), Some(promises));
         host.may_end_read_only = !case.plan.is_empty();
         host.observe(0).map_err(|error| format!("after ten cuts: {error}"))?;
         for _ in 0..2 {

@@ -18,6 +18,7 @@ pub type Layer = Box<dyn Ftl + Send>;
 pub struct Host {
     pub ftl: Layer,
     handle: Handle,
+    /// Answers promise as much as over this.
     buffer: Buffer,
     /// Blocks fail, so that there may be too few of them one day.
     pub may_end_read_only: bool,

@@ -50,15 +50,15 @@ impl Recorded {
     pub fn new(
         open: &Open<'_>,
         start: Nand,
-        medium: (Buffer, &FaultPlan),
+        medium: (Buffer, Buffer, &FaultPlan),
         promises: Option<Promises>,
         steps: &[Step],
         shuts_down: bool,
     ) -> Outcome<Self> {
-        let (buffer, plan) = medium;
+        let (buffer, promised, plan) = medium;
         let (device, handle) = CrashDevice::new(start.clone(), buffer, plan, true);
         let ftl = open(device).map_err(|error| format!("open: {error}"))?;
-        let mut host = Host::new(ftl, handle.clone(), buffer, promises);
+        let mut host = Host::new(ftl, handle.clone(), promised, promises);
         host.may_end_read_only = !plan.is_empty();
         host.observe(0)?;
         for step in steps {

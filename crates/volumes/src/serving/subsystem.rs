@@ -372,7 +372,7 @@ impl Subsystem for CachedFiles {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control { cache: Some(self), nvme: None }
+        Control { cache: Some(self), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {

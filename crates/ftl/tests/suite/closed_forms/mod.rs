@@ -1,13 +1,11 @@
 //! Write amplification in steady state against closed forms, which are computed here and checked against
 //! published values first.
 
-mod forms;
-
-use forms::HotCold;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_core::{Cost, Extent, FlashLayer, Ftl, Geometry, Hint, Mapping, Params, SimTime};
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
+use nandscape_testkit::closed_forms::{self as forms, HotCold};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -17,6 +17,7 @@ pub fn setup(name: &str, options: JournalOptions) -> Setup<'static> {
         nand: nand((2, 14, 8, 512), false),
         open: Box::new(open),
         plan: FaultPlan::default(),
+        needs_flush: false,
         damage: None,
         effort: Effort::default(),
     }

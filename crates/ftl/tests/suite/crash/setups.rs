@@ -36,6 +36,7 @@ pub fn setup(
         nand: nand(shape, out_of_order),
         open: Box::new(open),
         plan: FaultPlan::default(),
+        needs_flush: false,
         damage: None,
         effort: Effort::default(),
     }

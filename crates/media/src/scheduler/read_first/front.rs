@@ -153,7 +153,8 @@ impl ReadFirst {
         }
     }
 
-    /// Bytes cross the link without a flash operation. Those that come in wait for the pages that wait for room.
+    /// Bytes cross the link without a flash operation. Those that come in wait for the pages that wait for
+    /// room.
     pub(super) fn pass_link(&mut self, way: Way, bytes: u32, at_ns: u64, after: Token) -> Token {
         let host = self.rules.options.host;
         let front_ns = if way == Way::In { host.write_front_ns } else { host.read_front_ns };

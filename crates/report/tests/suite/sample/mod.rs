@@ -17,8 +17,8 @@ use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{RequestSample, Sample, Series};
 use nandscape_sim::result::{
-    CacheResult, FlashResult, LatencyResult, LatencySummary, LayerResult, MergeResult, RunError, RunIdentity,
-    SCHEMA, Speed, Waf, WearResult, WorkloadResult,
+    BetweenResult, CacheResult, FlashResult, LatencyResult, LatencySummary, LayerResult, MergeResult,
+    RunError, RunIdentity, SCHEMA, Speed, Waf, WearResult, WorkloadResult,
 };
 use nandscape_trace::{StatsOptions, TraceStats};
 use serde_json::json;
@@ -299,7 +299,7 @@ fn result(
         job_defaults: std::collections::BTreeMap::new(),
         placement: None,
         cache: None,
-        policy: None,
+        between: BetweenResult::default(),
         lifetime: nandscape_sim::LifetimeResult::default(),
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),

@@ -301,6 +301,7 @@ mod tests {
                 Err(error) => Err(error.to_string()),
             }),
             plan: nandscape_media::faults::FaultPlan::default(),
+            needs_flush: false,
             damage: None,
             effort: Effort::default(),
         }

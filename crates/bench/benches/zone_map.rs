@@ -1,0 +1,216 @@
+//! The host's map over zones against the page map of a device: random 4 KiB overwrites of 16 GiB of flash at
+//! 28 % over-provisioning, greedy, parallel timing, in steady state. Both run in turns in one process, and
+//! processor time for each flash operation is what counts.
+#![expect(clippy::print_stdout, reason = "the result of the bench")]
+
+use nandscape_core::command::Payload;
+use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
+use nandscape_core::{
+    BlockCommand, Capabilities, Clocked, Command, Extent, FlashLayer, Ftl, Geometry, Hint, Mapping, Op,
+    Params, SimTime, Subsystem,
+};
+use nandscape_ftl::{PageMap, page_map};
+use nandscape_hostftl::{ZoneMap, zone_map};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_namespace::zones::{
+    CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+};
+use std::time::{Duration, Instant};
+
+const GEOMETRY: Geometry = Geometry {
+    channels: 8,
+    dies_per_channel: 4,
+    planes_per_die: 2,
+    blocks_per_plane: 256,
+    pages_per_block: 256,
+    page_bytes: 4096,
+    sector_bytes: 4096,
+    oob_bytes: 64,
+};
+const TIMING: Timing = Timing {
+    read_ns: 60_000,
+    program_ns: 700_000,
+    erase_ns: 3_000_000,
+    command_ns: 0,
+    channel_bytes_per_s: 800_000_000,
+};
+/// Requests in flight, and known before they are issued.
+const DEPTH: usize = 32;
+const AHEAD: usize = 8;
+/// Pages of a zone: a block in each die.
+const ZONE_PAGES: u64 = 32 * 256;
+const ROUNDS: usize = 15;
+const WRITES_PER_ROUND: u64 = 500_000;
+
+trait Device {
+    fn pages(&self) -> u64;
+    fn prepare(&self, extent: Extent);
+    fn write(&mut self, extent: Extent, at: SimTime) -> SimTime;
+    /// Flash operations so far.
+    fn operations(&self) -> u64;
+}
+
+type Zoned = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
+
+impl Device for ZoneMap<Zoned> {
+    fn pages(&self) -> u64 {
+        self.logical_pages()
+    }
+
+    fn prepare(&self, extent: Extent) {
+        Subsystem::prepare(self, 0, Op::Write, extent);
+    }
+
+    #[inline]
+    fn write(&mut self, extent: Extent, at: SimTime) -> SimTime {
+        let command = Command::Block(BlockCommand::new(Op::Write, extent, Hint(0)));
+        let answer = self.submit(0, command, Payload::None, at).expect("there is room");
+        self.completion(answer.done).expect("fifo knows at once")
+    }
+
+    fn operations(&self) -> u64 {
+        let totals = self.device().counters().total();
+        totals.programs + totals.reads + totals.erases
+    }
+}
+
+impl Device for PageMap<Timed<Nand, Fifo>> {
+    fn pages(&self) -> u64 {
+        self.logical_pages()
+    }
+
+    fn prepare(&self, extent: Extent) {
+        Ftl::prepare(self, extent);
+    }
+
+    #[inline]
+    fn write(&mut self, extent: Extent, at: SimTime) -> SimTime {
+        let token = Ftl::write(self, extent, None, Hint(0), at).expect("there is room");
+        self.device_mut().completion(token).expect("fifo knows at once")
+    }
+
+    fn operations(&self) -> u64 {
+        let totals = self.device().counters().total();
+        totals.programs + totals.reads + totals.erases
+    }
+}
+
+/// A device that is driven as a replay in closed loop would.
+struct Stack<D> {
+    device: D,
+    rng: Xoshiro256PlusPlus,
+    in_flight: [SimTime; DEPTH],
+    at: SimTime,
+}
+
+impl<D: Device> Stack<D> {
+    fn new(device: D) -> Self {
+        let mut stack = Self { device, rng: seeded(1), in_flight: [SimTime::ZERO; DEPTH], at: SimTime::ZERO };
+        let pages = stack.device.pages();
+        (0..pages).for_each(|lpn| stack.write(lpn, lpn as usize % DEPTH));
+        stack.overwrite(3 * pages);
+        stack
+    }
+
+    #[inline]
+    fn write(&mut self, lpn: u64, slot: usize) {
+        self.at = self.at.max(self.in_flight[slot]);
+        self.in_flight[slot] = self.device.write(Extent::new(lpn * 4096, 4096), self.at);
+    }
+
+    fn overwrite(&mut self, writes: u64) {
+        let pages = self.device.pages();
+        let mut known = [0; AHEAD];
+        for i in 0..writes {
+            let next = below(&mut self.rng, pages);
+            self.device.prepare(Extent::new(next * 4096, 4096));
+            let lpn = std::mem::replace(&mut known[i as usize % AHEAD], next);
+            self.write(lpn, i as usize % DEPTH);
+        }
+    }
+
+    /// Nanoseconds of processor time for each flash operation.
+    #[inline(never)]
+    fn round(&mut self, start: Instant) -> f64 {
+        let (before, operations) = (processor_time(start), self.device.operations());
+        self.overwrite(WRITES_PER_ROUND);
+        let time = processor_time(start).saturating_sub(before);
+        time.as_nanos() as f64 / (self.device.operations() - operations) as f64
+    }
+}
+
+/// One round, for a profiler.
+fn one_round<D: Device>(stack: &mut Stack<D>, start: Instant) -> String {
+    let before = stack.device.operations();
+    let time = stack.round(start);
+    format!("{time:.1} ns for each of {} flash operations", stack.device.operations() - before)
+}
+
+/// Processor time of this thread, where the system tells; else the time on the wall.
+fn processor_time(start: Instant) -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+fn zoned() -> Zoned {
+    let setup = ZoneSetup {
+        name: "zns".to_owned(),
+        layout: ZoneLayout {
+            zones: 0,
+            size: ZONE_PAGES,
+            capacity: ZONE_PAGES,
+            block_bytes: 4096,
+            max_active: Some(14),
+            max_open: Some(14),
+            extension_bytes: 0,
+            random: None,
+            reads_across: false,
+        },
+        stripes: ZoneStripes { dies: 32, blocks_per_die: 1, stripe_pages: 1 },
+        rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
+        spare_blocks: 2,
+        times: CommandTimes::default(),
+    };
+    let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
+    let options = NandOptions { capabilities, ..NandOptions::default() };
+    let nand = Nand::with_oob(GEOMETRY.checked().expect("a shape"), &options).expect("no bad blocks");
+    ZonedNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), &setup).expect("a new device")
+}
+
+fn main() {
+    // `cargo test --benches` and callgrind run a part of it: `map` or `zones` alone, once.
+    let only = std::env::args().skip(1).find(|word| matches!(&**word, "map" | "zones"));
+    if only.is_none() && !std::env::args().any(|word| word == "--bench") {
+        return;
+    }
+    let start = Instant::now();
+    let nand =
+        Nand::new(GEOMETRY.checked().expect("a shape"), &NandOptions::default()).expect("no bad blocks");
+    let make_map = || {
+        let device = Timed::new(nand.clone(), Fifo::new(&GEOMETRY, &TIMING));
+        Stack::new(PageMap::new(device, &Params::defaults(&page_map::INFO)).expect("the defaults fit"))
+    };
+    let make_zones =
+        || Stack::new(ZoneMap::new(zoned(), &Params::defaults(&zone_map::INFO)).expect("the defaults fit"));
+    match only.as_deref() {
+        Some("map") => println!("page-map: {}", one_round(&mut make_map(), start)),
+        Some(_) => println!("zone-map: {}", one_round(&mut make_zones(), start)),
+        None => {
+            let (mut map, mut zones) = (make_map(), make_zones());
+            let mut rounds: Vec<(f64, f64)> =
+                (0..ROUNDS).map(|_| (map.round(start), zones.round(start))).collect();
+            rounds.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
+            let ratio = |index: usize| rounds[index].1 / rounds[index].0;
+            let (map, zones) = rounds[ROUNDS / 2];
+            println!(
+                "page-map {map:.1} ns, zone-map {zones:.1} ns for each flash operation; zone-map takes {:.3} times as \
+                 long, {:.3} to {:.3} in {ROUNDS} rounds",
+                ratio(ROUNDS / 2),
+                ratio(1),
+                ratio(ROUNDS - 2)
+            );
+        }
+    }
+}

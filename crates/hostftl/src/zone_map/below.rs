@@ -1,0 +1,72 @@
+//! The zoned namespace below, by its commands.
+
+use nandscape_core::command::Payload;
+use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter};
+use nandscape_core::{
+    BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceResult, Op, Reply, SimTime,
+    Subsystem, Token,
+};
+
+/// Namespace 0 of a subsystem, which has zones.
+#[derive(Debug)]
+pub(super) struct Below<S> {
+    pub device: S,
+}
+
+impl<S: Subsystem> Below<S> {
+    /// Writes at the write pointer of a zone.
+    #[inline]
+    pub fn write(&mut self, extent: Extent, data: Option<&[u8]>, issue: Issue) -> NamespaceResult<Token> {
+        let payload = data.map_or(Payload::None, Payload::Write);
+        self.submit(BlockCommand::new(Op::Write, extent, Hint(0)).into(), payload, issue)
+    }
+
+    #[inline]
+    pub fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, issue: Issue) -> NamespaceResult<Token> {
+        let payload = data.map_or(Payload::None, Payload::Read);
+        self.submit(BlockCommand::new(Op::Read, extent, Hint(0)).into(), payload, issue)
+    }
+
+    pub fn flush(&mut self, issue: Issue) -> NamespaceResult<Token> {
+        self.submit(Command::FLUSH, Payload::None, issue)
+    }
+
+    /// Resets or finishes the zone that begins at a byte.
+    pub fn manage(&mut self, action: ZoneAction, start: u64, issue: Issue) -> NamespaceResult<Token> {
+        let command = ZoneCommand::Manage { action, zone: Some(start) };
+        self.submit(Command::Zone(command), Payload::None, issue)
+    }
+
+    /// Describes up to `room` zones from that of a byte on.
+    pub fn report(&mut self, from: u64, room: u64, at: SimTime) -> NamespaceResult<Vec<Zone>> {
+        let command = Command::Zone(ZoneCommand::Report { from, filter: ZoneFilter::All, room });
+        match self.device.submit(0, command, Payload::None, at)?.reply {
+            Reply::Zones(report) => Ok(report.zones),
+            _ => Err(NamespaceError::NotSupported { command: "report zones" }),
+        }
+    }
+
+    #[inline]
+    pub fn join(&mut self, a: Token, b: Token) -> Token {
+        self.device.join(a, b)
+    }
+
+    #[inline]
+    fn submit(&mut self, command: Command, payload: Payload<'_>, issue: Issue) -> NamespaceResult<Token> {
+        let is_plain = issue.cause == Cause::Host && issue.after == Token::NONE;
+        if !is_plain {
+            self.issue(issue.cause, issue.after);
+        }
+        let answer = self.device.submit(0, command, payload, issue.at);
+        if !is_plain {
+            self.issue(Cause::Host, Token::NONE);
+        }
+        Ok(answer?.done)
+    }
+
+    #[inline]
+    fn issue(&mut self, cause: Cause, after: Token) {
+        let control = self.device.control();
+        control.issue.expect("checked when the layer was built").issue(cause, after);
+    }
+}

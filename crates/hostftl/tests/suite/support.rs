@@ -1,0 +1,206 @@
+//! Zoned namespaces to put a layer on, and a layer as the crash harness wants it.
+
+use nandscape_core::command::Payload;
+use nandscape_core::{
+    Allocation, BlockCommand, Capabilities, Command, Cost, Deferral, Extent, FlashLayer, FlashState, Ftl,
+    FtlError, FtlResult, FtlStats, Geometry, Hint, Inspect, LogStatus, Logs, Lpn, Mapping, NamespaceError,
+    NamespaceResult, Oob, Op, Params, Ppn, SimTime, Subsystem, Token,
+};
+use nandscape_hostftl::ZoneMap;
+use nandscape_hostftl::zone_map::{self, Sabotage};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_namespace::zones::{
+    CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+};
+use nandscape_testkit::crash::CrashDevice;
+use std::collections::BTreeMap;
+
+/// Zones of `pages` pages over `dies` dies with a block of each.
+pub fn setup(geometry: &Geometry, dies: u32, pages: u32, limits: Option<u32>) -> ZoneSetup {
+    let blocks = u64::from(pages) * u64::from(geometry.sectors_per_page());
+    ZoneSetup {
+        name: "zns".to_owned(),
+        layout: ZoneLayout {
+            zones: 0,
+            size: blocks.next_power_of_two(),
+            capacity: blocks,
+            block_bytes: geometry.sector_bytes,
+            max_active: limits,
+            max_open: limits,
+            extension_bytes: 0,
+            random: None,
+            reads_across: false,
+        },
+        stripes: ZoneStripes {
+            dies,
+            blocks_per_die: pages.div_ceil(dies * geometry.pages_per_block),
+            stripe_pages: 1,
+        },
+        rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
+        spare_blocks: 2,
+        times: CommandTimes::default(),
+    }
+}
+
+pub fn params(pairs: &[(&str, &str)]) -> Params {
+    let typed: BTreeMap<_, _> =
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Params::check(&zone_map::INFO, "host.", &typed).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Zones of a device that keeps bytes and can be cut off.
+pub type Crashing = ZonedNamespace<CrashDevice, Oob>;
+
+/// A wholly erased device that keeps bytes.
+pub fn nand(geometry: Geometry) -> Nand {
+    let capabilities = Capabilities { stores_data: true, partial_transfer: true, ..Capabilities::default() };
+    Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() }).expect("no bad blocks")
+}
+
+/// Zones of a device without bytes.
+pub type TimedZones = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
+
+pub fn timed(geometry: Geometry, setup: &ZoneSetup, timing: &Timing) -> TimedZones {
+    let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
+    let options = NandOptions { capabilities, ..NandOptions::default() };
+    let nand = Nand::with_oob(geometry.checked().expect("a shape"), &options).expect("no bad blocks");
+    setup.check(&geometry).unwrap_or_else(|error| panic!("{error}"));
+    ZonedNamespace::new(Timed::new(nand, Fifo::new(&geometry, timing)), setup).expect("a new device")
+}
+
+/// Submits a block command.
+pub fn submit<S: Subsystem>(
+    subsystem: &mut S,
+    op: Op,
+    extent: Extent,
+    payload: Payload<'_>,
+) -> NamespaceResult<Token> {
+    let command = BlockCommand::new(op, extent, Hint(0));
+    Ok(subsystem.submit(0, command.into(), payload, SimTime::ZERO)?.done)
+}
+
+/// A layer of the host over zones as a translation layer, for the crash harness.
+pub struct AsFtl(pub ZoneMap<Crashing>);
+
+impl AsFtl {
+    pub fn open(
+        device: CrashDevice,
+        setup: &ZoneSetup,
+        params: &Params,
+        sabotage: Sabotage,
+    ) -> Result<Self, String> {
+        let zoned = ZonedNamespace::new(device, setup).map_err(|error| format!("zones: {error}"))?;
+        let map = ZoneMap::with_sabotage(zoned, params, sabotage).map_err(|error| error.to_string())?;
+        Ok(Self(map))
+    }
+
+    fn submit(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> FtlResult<Token> {
+        flash_error(self.0.submit(0, Command::Block(command), payload, at).map(|answer| answer.done))
+    }
+}
+
+fn flash_error<T>(result: NamespaceResult<T>) -> FtlResult<T> {
+    result.map_err(|error| match error {
+        NamespaceError::Ftl(error) => error,
+        error => panic!("a block device is refused something by the zones: {error}"),
+    })
+}
+
+impl Mapping for AsFtl {
+    fn logical_pages(&self) -> u64 {
+        self.0.logical_pages()
+    }
+
+    fn page_bytes(&self) -> u32 {
+        Mapping::page_bytes(&self.0)
+    }
+
+    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        self.0.lookup(lpn)
+    }
+
+    fn allocation(&self, extent: Extent) -> Allocation {
+        Mapping::allocation(&self.0, extent)
+    }
+
+    fn stats(&self) -> FtlStats {
+        self.0.stats()
+    }
+
+    fn reset_stats(&mut self) {
+        self.0.reset_stats();
+    }
+
+    fn cost(&self) -> Cost {
+        self.0.cost()
+    }
+
+    fn check_invariants(&self) {
+        Subsystem::check_invariants(&self.0);
+    }
+}
+
+impl Logs for AsFtl {
+    fn logs(&self) -> u16 {
+        self.0.logs()
+    }
+
+    fn log_status(&self, log: u16) -> LogStatus {
+        self.0.log_status(log)
+    }
+}
+
+impl Deferral for AsFtl {}
+
+impl FlashLayer for AsFtl {
+    fn device(&self) -> &dyn FlashState {
+        let Inspect { layers, .. } = self.0.inspect();
+        layers.first().expect("a layer").device()
+    }
+
+    fn read_only(&self) -> Option<&'static str> {
+        let below = self.0.below().inspect().layers.first().and_then(FlashLayer::read_only);
+        FlashLayer::read_only(&self.0).or(below)
+    }
+}
+
+impl Ftl for AsFtl {
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
+        let payload = data.map_or(Payload::None, Payload::Read);
+        self.submit(BlockCommand::new(Op::Read, extent, Hint(0)), payload, at)
+    }
+
+    fn write(&mut self, extent: Extent, data: Option<&[u8]>, hint: Hint, at: SimTime) -> FtlResult<Token> {
+        let payload = data.map_or(Payload::None, Payload::Write);
+        self.submit(BlockCommand::new(Op::Write, extent, hint), payload, at)
+    }
+
+    fn trim(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
+        self.submit(BlockCommand::new(Op::Trim, extent, Hint(0)), Payload::None, at)
+    }
+
+    fn write_zeroes(&mut self, extent: Extent, at: SimTime) -> FtlResult<Token> {
+        self.submit(BlockCommand::new(Op::WriteZeroes, extent, Hint(0)), Payload::None, at)
+    }
+
+    fn flush(&mut self, at: SimTime) -> FtlResult<Token> {
+        self.submit(BlockCommand::FLUSH, Payload::None, at)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> FtlResult<Token> {
+        flash_error(self.0.shutdown(at))
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()> {
+        flash_error(self.0.idle(at, until))
+    }
+
+    fn device_mut(&mut self) -> &mut dyn FlashState {
+        unimplemented!("only commands reach the zones from above")
+    }
+}
+
+/// Asserts that an error is one of a device that takes no more writes.
+pub fn is_read_only(error: &NamespaceError) -> bool {
+    matches!(error, NamespaceError::Ftl(FtlError::ReadOnly { .. }))
+}

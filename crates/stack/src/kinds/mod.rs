@@ -1,0 +1,58 @@
+//! Kinds of stacks: their names, and the keys that configurations of them have. [`crate::stacks`] builds
+//! them.
+
+pub(crate) mod zone;
+pub(crate) mod zone_map;
+
+pub use zone::ZONE;
+
+use nandscape_core::{Info, Params, keys};
+
+/// A kind of stack.
+#[derive(Clone, Copy, Debug)]
+pub struct StackKind {
+    /// Its name and so on.
+    pub info: Info,
+    /// Its own layer, whose name is `ftl.kind` and whose keys those of `[ftl]`; absent: any of the registered
+    /// translation layers.
+    pub layer: Option<&'static Info>,
+}
+
+pub(crate) const BLOCK: StackKind = StackKind {
+    info: Info {
+        name: "block",
+        summary: "a block device: a translation layer on the device, as most drives have it",
+        source: "",
+        params: &[],
+    },
+    layer: None,
+};
+
+/// Every kind, the default first.
+pub static KINDS: &[StackKind] = &[BLOCK, zone::KIND, zone_map::KIND];
+
+const NAMES: &[&str] = &[BLOCK.info.name, zone::KIND.info.name, zone_map::KIND.info.name];
+
+keys! { PARAMS:
+    pub(crate) KIND: String = choice(NAMES) or "block",
+        "interface of the flash and host software over it ('nandscape list stacks')";
+}
+
+/// Keys of `[stack]`.
+pub static STACK: Info = Info {
+    name: "stack",
+    summary: "which interface the flash has, and what the host makes of it",
+    source: "nandscape",
+    params: PARAMS,
+};
+
+/// The kind that `[stack]` names.
+pub(crate) fn kind_of(params: &Params) -> &'static StackKind {
+    let name = params.get(KIND);
+    KINDS.iter().find(|kind| kind.info.name == name).expect("the values were checked against the registry")
+}
+
+/// The layers that kinds of stacks have of their own.
+pub fn layers() -> impl Iterator<Item = &'static Info> {
+    KINDS.iter().filter_map(|kind| kind.layer)
+}
