@@ -5,7 +5,6 @@ use super::SectorAddress;
 
 /// The address format of version 2.0: the bits of each part, together at most 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "each is a number of bits")]
 pub struct AddressFormat {
     group: u8,
     unit: u8,
