@@ -154,8 +154,8 @@ impl IoRecord {
     }
 
     /// The record of a command at `at`, without its [`BlockCommand::is_durable`]; `None` for a command that
-    /// traces do not have: a report, a descriptor extension, random write areas, taking a zone offline, vector
-    /// access.
+    /// traces do not have: a report, a descriptor extension, random write areas, taking a zone offline,
+    /// vector access.
     pub fn of(command: &Command, at: SimTime, volume: u32) -> Option<Self> {
         let (op, offset, len, hint) = match command {
             Command::Block(BlockCommand { op: Op::Flush, .. }) => (TraceOp::Flush, 0, 0, Hint(0)),

@@ -1,6 +1,6 @@
 //! What a host sees over translation layers: block commands on namespaces over NVM sets ([`NvmSubsystem`],
-//! [`sets`]), directives ([`directives`]), zones ([`zones`]) and vector access ([`vector`]). [`NamespaceStore`] is a namespace as one
-//! side of a cache.
+//! [`sets`]) and directives ([`directives`]). What it sees over flash without one: zones ([`zones`]) and
+//! vector access ([`vector`]). [`NamespaceStore`] is a namespace as one side of a cache.
 
 mod admin;
 pub mod directives;

@@ -14,8 +14,8 @@ pub enum HostError {
     /// The namespace refused a command. Commands before it were done.
     #[error(transparent)]
     Refused(#[from] NamespaceError),
-    /// Sectors could not be read or written, or chunks not reset. What the error does not name was done, up to
-    /// the end of the command that failed.
+    /// Sectors could not be read or written, or chunks not reset. What the error does not name was done, up
+    /// to the end of the command that failed.
     #[error("{}: {error}, and {} more", place(.address), .others)]
     Failed {
         /// The first address that failed.

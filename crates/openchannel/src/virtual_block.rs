@@ -7,7 +7,8 @@ use nandscape_core::vector::{ChunkState, SectorAddress, VectorGeometry};
 /// A virtual block: a chunk from each of some parallel units. Bytes go to the chunks in stripes of
 /// [`VectorGeometry::write_best`] sectors, so that a long write uses all parallel units at once.
 ///
-/// It keeps where the next write goes; writes, pads and erases by other ways leave it behind.
+/// It keeps where the next write goes. After a write that failed, or one by other ways, it is to be opened
+/// anew, which fails where the chunks do not end in one stripe.
 #[derive(Clone, Debug)]
 pub struct VirtualBlock {
     geometry: VectorGeometry,
@@ -36,8 +37,8 @@ impl VirtualBlock {
     }
 
     /// A virtual block of these chunks, in this order, none of them twice. Its write pointer is found in the
-    /// chunk report; chunks with write pointers that no write by virtual block leaves, and offline chunks, are
-    /// refused.
+    /// chunk report. Offline chunks are refused, and chunks with write pointers that no write by virtual
+    /// block leaves.
     pub fn of(host: &mut Host<'_>, chunks: Vec<SectorAddress>, at: SimTime) -> HostResult<Self> {
         let geometry = *host.geometry();
         let mut pointers = Vec::with_capacity(chunks.len());

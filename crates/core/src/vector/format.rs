@@ -3,14 +3,13 @@
 
 use super::SectorAddress;
 
-/// The address format of version 2.0: bits of each part, together at most 64.
+/// The address format of version 2.0: the bits of each part, together at most 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_field_names, reason = "each is a number of bits")]
 pub struct AddressFormat {
-    group_bits: u8,
-    unit_bits: u8,
-    chunk_bits: u8,
-    sector_bits: u8,
+    group: u8,
+    unit: u8,
+    chunk: u8,
+    sector: u8,
 }
 
 /// A number below `1 << bits`, and a higher one cut off.
@@ -26,10 +25,10 @@ impl AddressFormat {
     /// As few bits as hold the numbers below each count. Panics if they are more than 64 together.
     pub const fn fitting(groups: u16, units: u16, chunks: u32, sectors: u32) -> Self {
         let this = Self {
-            group_bits: bits_for(groups as u32),
-            unit_bits: bits_for(units as u32),
-            chunk_bits: bits_for(chunks),
-            sector_bits: bits_for(sectors),
+            group: bits_for(groups as u32),
+            unit: bits_for(units as u32),
+            chunk: bits_for(chunks),
+            sector: bits_for(sectors),
         };
         let [group, unit, chunk, sector] = this.bits();
         assert!(group as u32 + unit as u32 + chunk as u32 + sector as u32 <= u64::BITS);
@@ -38,25 +37,25 @@ impl AddressFormat {
 
     /// Bits of group, parallel unit, chunk and sector, from the highest to the lowest.
     pub const fn bits(self) -> [u8; 4] {
-        [self.group_bits, self.unit_bits, self.chunk_bits, self.sector_bits]
+        [self.group, self.unit, self.chunk, self.sector]
     }
 
     /// The number of an address whose parts fit.
     pub const fn encode(self, address: SectorAddress) -> u64 {
-        let unit_and_group = (address.group as u64) << self.unit_bits | address.unit as u64;
-        let chunk = unit_and_group << self.chunk_bits | address.chunk as u64;
-        chunk << self.sector_bits | address.sector as u64
+        let unit_and_group = (address.group as u64) << self.unit | address.unit as u64;
+        let chunk = unit_and_group << self.chunk | address.chunk as u64;
+        chunk << self.sector | address.sector as u64
     }
 
     /// The address of a number; `None` where bits are set that no part has.
     pub const fn decode(self, number: u64) -> Option<SectorAddress> {
-        let sector = low(number, self.sector_bits) as u32;
-        let number = number >> self.sector_bits;
-        let chunk = low(number, self.chunk_bits) as u32;
-        let number = number >> self.chunk_bits;
-        let unit = low(number, self.unit_bits) as u16;
-        let group = number >> self.unit_bits;
-        if group != low(group, self.group_bits) {
+        let sector = low(number, self.sector) as u32;
+        let number = number >> self.sector;
+        let chunk = low(number, self.chunk) as u32;
+        let number = number >> self.chunk;
+        let unit = low(number, self.unit) as u16;
+        let group = number >> self.unit;
+        if group != low(group, self.group) {
             return None;
         }
         Some(SectorAddress { group: group as u16, unit, chunk, sector })

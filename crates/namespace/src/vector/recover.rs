@@ -2,8 +2,8 @@
 //!
 //! The write pointers of the blocks are those of the chunks. Where bytes are kept, a chunk ends before the
 //! pages at its end that cannot be read: their program failed, or it or an erase was cut short. Such a chunk
-//! is closed, and so is one whose planes differ: the host resets it. With [`FailedProgram::SkipsUnit`] a write
-//! unit that failed counts as written, so that its chunk stays open.
+//! is closed, and so is one whose planes differ: the host resets it. With [`FailedProgram::SkipsUnit`] a
+//! write unit that failed counts as written, so that its chunk stays open.
 //!
 //! Planes of a chunk are erased each by itself. Where some of them were written again and others still have
 //! what they had before the reset, the sequence numbers of the first pages are not consecutive; nothing of

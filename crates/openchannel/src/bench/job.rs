@@ -112,7 +112,7 @@ impl Job {
         written == self.full || page.page + self.cached < written
     }
 
-    /// The next operation; `None` when the iteration is over. A read that is due while no page can be read yet
+    /// The next operation; `None` when the iteration is over. A read that is due while no page can be read
     /// lets a write go first; reads begin anew with the first page where the next one cannot be read.
     pub fn next(&mut self) -> Option<(IoKind, Page)> {
         let total = self.total();

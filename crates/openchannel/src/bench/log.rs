@@ -90,8 +90,8 @@ impl Log {
     pub const HEADER: &'static str = "sequence;node_sequence;node_id;channel;lun;block;page;start_ns;end_ns;\
                                       latency_ns;type;is_failed;read_memcmp;bytes";
 
-    /// Writes a line for each operation, behind a header. `read_memcmp` is 1 for a read of other data than was
-    /// written.
+    /// Writes a line for each operation, behind a header. `read_memcmp` is 1 for a read of other data than
+    /// was written.
     pub fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}", Self::HEADER)?;
         for (sequence, io) in self.ios.iter().enumerate() {

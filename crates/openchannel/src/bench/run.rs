@@ -10,8 +10,8 @@ use nandscape_core::{NamespaceError, Reply, SimTime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Runs a workload that was checked on a device from a time on. The chunks that are used must be free, and are
-/// free afterwards.
+/// Runs a workload that was checked on a device from a time on. The chunks that are used must be free, and
+/// are free afterwards.
 ///
 /// A page that the device cannot read or write is marked in the log, and the run goes on; a command that is
 /// refused ends it.
