@@ -34,6 +34,7 @@ impl From<FlashError> for Fault {
 pub(super) type Done<T = Token> = Result<T, Fault>;
 
 /// How zones treat the flash.
+#[expect(clippy::struct_excessive_bools, reason = "rules that apply or not, each on its own")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlashRules {
     /// A reset erases the blocks that hold data of the host; else they are erased when they are used again.

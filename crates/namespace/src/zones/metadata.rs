@@ -133,7 +133,9 @@ pub(super) fn encode_page(flags: u32, records: &[Record], page_bytes: u32) -> Ve
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&flags.to_le_bytes());
     out.extend_from_slice(&[0; 4]);
-    records.iter().for_each(|record| record.encode(&mut out));
+    for record in records {
+        record.encode(&mut out);
+    }
     let records = (out.len() - HEADER_BYTES) as u32;
     out[8..12].copy_from_slice(&records.to_le_bytes());
     assert!(out.len() <= page_bytes as usize, "{} bytes of records in a page of {page_bytes}", out.len());

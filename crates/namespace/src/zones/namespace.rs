@@ -295,6 +295,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(self.body.device.join(done, under_way))
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the payload is borrowed, and the command is done here"
+    )]
     pub(super) fn zone(&mut self, command: ZoneCommand, payload: Payload<'_>, at: SimTime) -> Submitted {
         match command {
             ZoneCommand::Append { zone, len, hint, is_durable } => {
@@ -342,6 +346,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         self.body.device.pass(Way::In, 0, at, after).into()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "as of every command")]
     fn append(
         &mut self,
         zone: u64,
@@ -397,9 +402,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 }
                 ZoneState::Offline => records.push(Record::Failed { zone: change.zone, is_offline: true }),
                 ZoneState::ExplicitlyOpen => self.counts.opens += u64::from(!change.from.is_open()),
-                ZoneState::Closed
-                    if change.from == ZoneState::ImplicitlyOpen && self.is_making_room(changes) =>
-                {
+                ZoneState::Closed if change.from == ZoneState::ImplicitlyOpen && is_making_room(changes) => {
                     self.counts.implicit_closes += 1;
                 }
                 ZoneState::Closed => self.counts.closes += 1,
@@ -425,11 +428,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             done = self.body.device.join(done, one);
         }
         Ok(self.body.device.pass(Way::In, 0, at, done))
-    }
-
-    /// Whether a zone was closed for another one that a command opens.
-    fn is_making_room(&self, changes: &[Change]) -> bool {
-        changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
     }
 
     fn reset(&mut self, change: &Change, at: SimTime) -> NamespaceResult<Token> {
@@ -513,6 +511,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         (self.body.programs, self.body.started) = (Token::NONE, Token::NONE);
         self.body.device.reset_time(at);
     }
+}
+
+/// Whether a zone was closed for another one that a command opens.
+fn is_making_room(changes: &[Change]) -> bool {
+    changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
 }
 
 /// What a host is told of a failure of the flash below a zone.

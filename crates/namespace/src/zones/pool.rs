@@ -78,7 +78,8 @@ impl Pool {
     /// Free blocks of a die beyond what its zones can ask for; below zero where blocks have failed.
     pub fn spare(&self, unit: u32) -> i64 {
         let die = &self.dies[unit as usize];
-        (die.clean.len() + die.dirty.len()) as i64 - i64::from(die.owed)
+        let free = (die.clean.len() + die.dirty.len()) as u32;
+        i64::from(free) - i64::from(die.owed)
     }
 
     /// Free blocks of all dies.

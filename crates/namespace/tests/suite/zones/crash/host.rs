@@ -148,7 +148,7 @@ impl ZoneHost {
         for (zone, before) in before.iter().enumerate() {
             let after = self.zone(zone);
             match after.state {
-                state if state == before.state => continue,
+                state if state == before.state => {}
                 ZoneState::Empty => marks.now.push(self.promises.reset(zone, now)),
                 ZoneState::Full => marks.now.push(self.promises.finish(zone, now)),
                 state @ (ZoneState::ReadOnly | ZoneState::Offline) => {
