@@ -5,7 +5,10 @@
 //! *held* in the controller. Invariants:
 //! * the pages below `programmed` are on flash, those from it on are held or not written;
 //! * a block is bound to one zone, free in the pool, of the metadata log, or bad;
-//! * an erase, and the first program of a block, come after the records that were logged before them.
+//! * an erase, and the first program of a block, come after the records that were logged before them; so does
+//!   padding;
+//! * on a device whose controller loses what it has, the log tells of held pages after all pages of zones
+//!   that were programmed before, and everything comes after what the start did.
 
 use super::held::Held;
 use super::log::Log;
@@ -413,8 +416,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         Ok(done)
     }
 
-    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page of
-    /// the zone. Pages that the host did not fill count as padding.
+    /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page
+    /// of the zone. Pages that the host did not fill count as padding.
     pub fn commit(&mut self, zone: u32, end: u32, ends: bool, at: SimTime) -> Done {
         // Without its record, a page that the end of its zone filled up would be data.
         let waits = ends && self.sabotage != Sabotage::PadWithoutRecord;
@@ -430,8 +433,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Programs pages without data of the host, up to a page of the zone, after a token. Each stripe over all
-    /// dies waits for the one before, so that the host's writes come in between. `is_reset`: the zone is being
-    /// reset, and the pages must not count as written since.
+    /// dies waits for the one before, so that the host's writes come in between. If the zone `is_reset`, the
+    /// pages do not count as written since.
     pub fn pad(&mut self, zone: u32, end: u32, is_reset: bool, at: SimTime, after: Token) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();

@@ -258,8 +258,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         self.log(&records, table, at)
     }
 
-    /// Notes that a zone was reset; gives the record. What it held is gone at once, lest a snapshot has it behind
-    /// the number of the reset.
+    /// Notes that a zone was reset; gives the record. What it held is gone at once, lest a snapshot has it
+    /// behind the number of the reset.
     pub fn note_reset(&mut self, zone: u32) -> Record {
         self.drop_held(zone);
         self.next_seq += 1;

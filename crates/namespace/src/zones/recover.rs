@@ -418,8 +418,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         };
         let mut lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
         let Some((first, _)) = lasts.find_map(first_of) else { return Ok((None, next, count)) };
-        // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that any
-        // number of starts may be cut short in a row.
+        // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that
+        // any number of starts may be cut short in a row.
         let is_next = |seq: &u64| pages.get(seq).is_some_and(|page| page.flags & FIRST == 0);
         let end = (first + 1..=next).find(|seq| !is_next(seq)).expect("there is no page of the next number");
         blocks.retain(|block| {
