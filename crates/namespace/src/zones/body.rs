@@ -5,7 +5,10 @@
 //! *held* in the controller. Invariants:
 //! * the pages below `programmed` are on flash, those from it on are held or not written;
 //! * a block is bound to one zone, free in the pool, of the metadata log, or bad;
-//! * an erase, and the first program of a block, come after the records that were logged before them.
+//! * an erase, and the first program of a block, come after the records that were logged before them; so does
+//!   padding;
+//! * on a device whose controller loses what it has, the log tells of held pages after all pages of zones
+//!   that were programmed before, and everything comes after what the start did.
 
 use super::held::Held;
 use super::metadata::Log;

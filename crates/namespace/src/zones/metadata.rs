@@ -1,8 +1,9 @@
 //! The metadata log: what of the zones the flash pages of their data do not tell.
 //!
 //! Pages of records, each programmed after the one before it. From time to time a snapshot of everything
-//! begins a new run of pages in fresh blocks; once its last page is programmed, the blocks before it are
-//! free. A start reads the newest run whose snapshot is complete, up to the first page that is not programmed
+//! begins a new run of pages in fresh blocks, after all pages of zones that were programmed so far; once its
+//! last page is programmed, the blocks before it are free. A start reads the newest run whose snapshot is
+//! complete, up to the first page that is not programmed or begins a snapshot that was cut short
 //! (docs/formats/zones.md).
 
 use super::held::HeldPage;

@@ -540,15 +540,15 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 }
 
+/// Whether a zone was closed for another one that a command opens.
+fn is_making_room(changes: &[Change]) -> bool {
+    changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
+}
+
 /// What a host is told of a failure of the flash below a zone.
 fn refused(fault: Fault) -> NamespaceError {
     match fault {
         Fault::NoBlock => ZoneError::ReadOnly.into(),
         Fault::Flash(error) => FtlError::from(error).into(),
     }
-}
-
-/// Whether a zone was closed for another one that a command opens.
-fn is_making_room(changes: &[Change]) -> bool {
-    changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
 }

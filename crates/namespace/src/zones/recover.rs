@@ -415,12 +415,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             let first = (1..=last).rev().take_while(is_snapshot).find(|seq| pages[seq].flags & FIRST != 0);
             first.map(|first| (first, last))
         };
-        let lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
-        let Some((first, _)) = { lasts }.find_map(first_of) else { return Ok((None, next, count)) };
-        // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that any
-        // number of starts may be cut short in a row.
+        let mut lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
+        let Some((first, _)) = lasts.find_map(first_of) else { return Ok((None, next, count)) };
+        // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that
+        // any number of starts may be cut short in a row.
         let is_next = |seq: &u64| pages.get(seq).is_some_and(|page| page.flags & FIRST == 0);
-        let end = (first + 1..=next).find(|seq| !is_next(seq)).unwrap_or(next);
+        let end = (first + 1..=next).find(|seq| !is_next(seq)).expect("there is no page of the next number");
         blocks.retain(|block| {
             let is_live = numbers.get(block).is_some_and(|(least, most)| *most >= first && *least < end);
             if !is_live {

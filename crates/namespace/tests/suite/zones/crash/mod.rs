@@ -22,6 +22,7 @@ use nandscape_namespace::zones::{
 use nandscape_testkit::crash::{
     Buffer, CrashDevice, Effort, Setup, Tally, campaign, finds, points_from_environment,
 };
+use std::io::Write as _;
 
 /// Cuts that all tests of this file try together.
 const POINTS: u64 = 12_000;
@@ -129,7 +130,13 @@ fn failing() -> Vec<Setup<'static, ZoneHost>> {
         plan: plan(),
         ..setup
     };
-    sequential().into_iter().chain(random()).map(failing).collect()
+    let mut setups: Vec<_> = sequential().into_iter().chain(random()).map(failing).collect();
+    // So few spare blocks that zones shrink, become read-only and go offline.
+    for (name, setup) in [("pairs scarce", with_areas(pairs())), ("narrow scarce", narrow())] {
+        let plan = FaultPlan { program: 0.03, erase: 0.08, ..FaultPlan::default() };
+        setups.push(Setup { plan, ..self::setup(name, ZoneSetup { spare_blocks: 2, ..setup }) });
+    }
+    setups
 }
 
 /// Tries this test's share of the cuts, in percent.
@@ -177,7 +184,9 @@ fn is_found(sabotage: Sabotage) {
         ..broken("sabotage", setup, sabotage)
     };
     let (failure, tally) = finds(&broken, 40);
-    assert!(failure.is_some(), "{sabotage:?} went unnoticed in {tally}");
+    let failure = failure.unwrap_or_else(|| panic!("{sabotage:?} went unnoticed in {tally}"));
+    // Printing macros are captured in tests that pass.
+    let _ = writeln!(std::io::stderr(), "{sabotage:?} is found after {tally}: {}", failure.message);
 }
 
 #[test]
@@ -209,4 +218,24 @@ fn starts_that_are_cut_short_do_not_use_up_the_spare_blocks() {
     let zoned = ZonedNamespace::new(device, &setup).unwrap();
     assert_eq!(zoned.read_only(), None);
     assert!((0..4).all(|zone| zoned.table().written(zone) == 7));
+}
+
+#[test]
+fn held_blocks_are_read_after_the_program_of_their_page_failed() {
+    // The first program is that of the first snapshot.
+    let power_cut = Some(PowerCut { at: 1, is_torn: false });
+    let plan = FaultPlan { power_cut, ..FaultPlan::default() };
+    let (device, _) = CrashDevice::new(nand(), Buffer::None, &plan, false);
+    let mut zoned = ZonedNamespace::new(device, &pairs()).unwrap();
+    let mut write = |from: u64, data: &[u8]| {
+        let extent = Extent::new(from * 512, data.len() as u64);
+        let write = BlockCommand::new(Op::Write, extent, Hint::default());
+        zoned.submit(0, write.into(), Payload::Write(data), SimTime::ZERO)
+    };
+    assert!(write(0, &[7; 3 * 512]).is_ok());
+    assert!(write(3, &[8; 512]).is_err());
+    let read = BlockCommand::new(Op::Read, Extent::new(0, 3 * 512), Hint::default());
+    let mut data = vec![0; 3 * 512];
+    zoned.submit(0, read.into(), Payload::Read(&mut data), SimTime::ZERO).unwrap();
+    assert_eq!(data, [7; 3 * 512]);
 }
