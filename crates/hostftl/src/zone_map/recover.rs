@@ -8,7 +8,7 @@ use super::{INFO, ZoneMap};
 use crate::error::HostFtlError;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneState};
 use nandscape_core::{
-    Cause, Extent, Issue, Lpn, NamespaceError, Ppn, RecoveryReport, SimTime, Subsystem, Token,
+    Cause, Extent, FtlError, Issue, Lpn, NamespaceError, Ppn, RecoveryReport, SimTime, Subsystem, Token,
 };
 use nandscape_ftl::victim::BlockState;
 
@@ -59,14 +59,24 @@ impl<S: Subsystem> ZoneMap<S> {
         };
         self.recovery.checkpoint = found.checkpoint;
         let told = self.read_log(&found, &zones)?;
-        self.adopt_log(&found, &told)?;
         self.count_valid();
-        let order = self.make_safe(&told)?;
-        self.adopt_zones(&zones, order)?;
         self.recovery.was_clean = told.is_clean;
         self.recovery.torn_pages = told.ignored;
         self.recovery.live_pages = self.map.live;
-        Ok(())
+        match self.go_on(&found, &told, &zones) {
+            // What there is can be read.
+            Err(HostFtlError::Namespace(NamespaceError::Ftl(FtlError::ReadOnly { reason }))) => {
+                self.stop(reason);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn go_on(&mut self, found: &Found, told: &Told, zones: &[Zone]) -> Result<()> {
+        self.adopt_log(found, told)?;
+        let order = self.make_safe(told)?;
+        self.adopt_zones(zones, order)
     }
 
     /// A namespace without data: an empty checkpoint, whatever an earlier attempt left of one.
