@@ -387,6 +387,10 @@ impl Subject for ZoneHost {
     }
 
     fn verify(&mut self) -> Outcome {
+        if self.is_over {
+            // The states shown are those of commands that were not logged.
+            return Ok(());
+        }
         for zone in 0..self.promises.len() {
             self.compare(zone)?;
             let found = self.find(zone)?;
