@@ -158,6 +158,8 @@ impl ZoneHost {
                     if state == ZoneState::Offline {
                         marks.now.push(self.promises.reset(zone, now));
                     }
+                    // Where a finish could not program what was held, its record may be there.
+                    self.promises.finish(zone, now);
                     marks.flushed.push(self.promises.fail(zone, state, now));
                 }
                 _ => {}
