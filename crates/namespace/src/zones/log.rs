@@ -28,6 +28,17 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     fn log_now(&mut self, records: &[Record], table: &ZoneTable, at: SimTime) -> Done {
+        let logged = self.try_to_log(records, table, at);
+        if logged.is_err() {
+            // Held pages count as logged since their records were made.
+            for zone in self.holding() {
+                self.held_mut(zone).iter_mut().for_each(|(_, page)| page.is_dirty = true);
+            }
+        }
+        logged
+    }
+
+    fn try_to_log(&mut self, records: &[Record], table: &ZoneTable, at: SimTime) -> Done {
         if self.log.is_snapshot_due(self.geometry().pages_per_block) {
             // With what the records say, since the table says it by now.
             self.snapshot(table, at)?;

@@ -35,7 +35,7 @@ pub(super) enum Record {
     Failed { zone: u32, is_offline: bool },
     /// Its blocks in each die became fewer.
     Shrunk { zone: u32, slots: u32 },
-    /// A program failed in a block, and what it held is elsewhere: the next start marks it bad.
+    /// A block failed, and what it held is elsewhere or void: the next start marks it bad.
     Retired { block: u32 },
     /// A piece of a page that was in the controller.
     Held(HeldPiece),

@@ -174,9 +174,18 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 table.set_capacity(*zone, self.blocks_of(self.pages_of(*slots)));
             }
         }
+        // What they held is elsewhere or void. The log has them until a start finds the mark.
+        for block in said.retired.iter().copied().map(BlockId) {
+            if !self.device.is_bad(block) {
+                self.pool.drop(self.geometry().unit_of(block).0, block);
+                self.device.mark_bad(block);
+                self.retired.push(block);
+            }
+        }
         // Pages of each bound block, for what is programmed and what is to be replaced.
         let mut bound: BTreeMap<(u32, u32, u32), Found> = BTreeMap::new();
-        for (place, candidates) in found {
+        for (place, mut candidates) in found {
+            candidates.retain(|(one, _)| !said.retired.contains(&one.block.0));
             let reset = said.resets.get(&place.0).copied().unwrap_or(0);
             let is_whole = |(one, copied): &(Found, u16)| {
                 let is_complete = one.pages >= u32::from(*copied);
@@ -197,12 +206,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         self.next_seq += 1;
-        // What they held is elsewhere for sure by now.
-        let is_bound = |block: u32| bound.values().any(|one| one.block.0 == block);
-        for block in said.retired.iter().copied().filter(|block| !is_bound(*block)).map(BlockId) {
-            self.pool.drop(self.geometry().unit_of(block).0, block);
-            self.device.mark_bad(block);
-        }
         for zone in 0..self.zones() {
             let mut pages = 0;
             while pages < self.zone_pages {
@@ -330,7 +333,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
             Err(error) => match self.retire(block, error) {
                 Err(Fault::Flash(error)) => Err(error),
-                _ => Ok(()),
+                _ => {
+                    // The pages may be found again, since nothing says when the erase has failed.
+                    self.retired.push(block);
+                    Ok(())
+                }
             },
         }
     }
