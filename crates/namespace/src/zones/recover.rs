@@ -331,14 +331,14 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 self.pool.give(unit, block, false);
                 Ok(())
             }
-            Err(error) => match self.retire(block, error) {
-                Err(Fault::Flash(error)) => Err(error),
-                _ => {
-                    // The pages may be found again, since nothing says when the erase has failed.
-                    self.retired.push(block);
-                    Ok(())
+            Err(error) => {
+                if let Err(Fault::Flash(error)) = self.retire(block, error) {
+                    return Err(error);
                 }
-            },
+                // The pages may be found again, since nothing says when the erase has failed.
+                self.retired.push(block);
+                Ok(())
+            }
         }
     }
 
