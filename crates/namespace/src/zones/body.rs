@@ -436,8 +436,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Programs pages without data of the host, up to a page of the zone. Each stripe over all dies waits for
-    /// the one before, so that the host's writes come in between. `is_reset`: the zone is being reset, and the
-    /// pages must not count as written since.
+    /// the one before, so that the host's writes come in between. If the zone `is_reset`, the pages do not
+    /// count as written since.
     pub fn pad(&mut self, zone: u32, end: u32, is_reset: bool, issue: Issue) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();
