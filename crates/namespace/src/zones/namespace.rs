@@ -471,7 +471,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             self.body.drop_held(zone);
             let end = programmed.next_multiple_of(row).min(self.body.zone_pages);
             let is_reset = self.body.sabotage != Sabotage::PadAfterReset;
-            after = self.body.pad(zone, end, is_reset, self.issue(at).after(after)).map_err(refused)?;
+            match self.body.pad(zone, end, is_reset, self.issue(at).after(after)) {
+                Ok(padded) => after = padded,
+                // The zone is empty all the same.
+                Err(Fault::NoBlock) => {}
+                Err(fault) => return Err(refused(fault)),
+            }
         }
         let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
         let slots = self.body.slots(zone);

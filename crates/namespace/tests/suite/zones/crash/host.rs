@@ -262,6 +262,9 @@ impl ZoneHost {
         let Some(pointer) = before.write_pointer else { return Ok(()) };
         let now = self.site.handle.recorded();
         let last = pointer + (step.blocks.next_multiple_of(4) - 1) * u64::from(self.block_bytes);
+        if last >= before.start + before.capacity {
+            return Ok(());
+        }
         let Some(answer) = self.submit(Command::Zone(ZoneCommand::FlushRandom { last }), Payload::None)?
         else {
             return Ok(());
