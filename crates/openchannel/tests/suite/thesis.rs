@@ -1,5 +1,5 @@
-//! The open-channel device of the thesis: 8 channels x 4 LUNs x 16 blocks x 32 pages of 32 KiB [thesis table
-//! 4.1], with the latencies of [thesis table 3.1].
+//! The open-channel device of the thesis: 8 channels x 4 LUNs x 16 blocks x 32 pages of 32 KiB
+//! [thesis table 4.1], with the latencies of [thesis table 3.1].
 
 use nandscape_core::vector::MediaTimes;
 use nandscape_core::{Geometry, SimTime, Subsystem};
