@@ -10,12 +10,13 @@ use nandscape_sim::RunResult;
 use std::fmt::Write as _;
 
 /// What stands beside the colours in the legend.
-const CAUSES: [(&str, &str); 5] = [
+const CAUSES: [(&str, &str); 6] = [
     ("host", "host"),
     ("gc", "garbage collection"),
     ("merge", "merges"),
     ("meta", "metadata"),
     ("wear", "wear levelling"),
+    ("finish", "finished zones"),
 ];
 
 /// Title, bytes moved, and their rate.
