@@ -2,10 +2,11 @@
 //! with both kinds of scheduler. Budgets: 3 M/s with `fifo`, 1 M/s event-driven.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use nandscape_bench::TIMING;
 use nandscape_core::{BlockState, Geometry, Params, Subsystem};
 use nandscape_ftl::page_map;
 use nandscape_jobs::JobFile;
-use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed};
 use nandscape_namespace::NvmSubsystem;
 use nandscape_sim::{JobOptions, Precondition, run_jobs};
 
@@ -18,14 +19,6 @@ const GEOMETRY: Geometry = Geometry {
     page_bytes: 4096,
     sector_bytes: 4096,
     oob_bytes: 64,
-};
-
-const TIMING: Timing = Timing {
-    read_ns: 60_000,
-    program_ns: 700_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
 };
 
 /// Requests of each run.

@@ -7,31 +7,15 @@ mod bare;
 
 use bare::Bare;
 use criterion::{Criterion, Throughput, criterion_group};
+use nandscape_bench::{GEOMETRY, TIMING};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Extent, Ftl, Geometry, Hint, Params, SimTime};
+use nandscape_core::{Extent, Ftl, Hint, Params, SimTime};
 use nandscape_ftl::page_map;
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-const GEOMETRY: Geometry = Geometry {
-    channels: 8,
-    dies_per_channel: 4,
-    planes_per_die: 2,
-    blocks_per_plane: 256,
-    pages_per_block: 256,
-    page_bytes: 4096,
-    sector_bytes: 4096,
-    oob_bytes: 64,
-};
-const TIMING: Timing = Timing {
-    read_ns: 60_000,
-    program_ns: 700_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
 /// Requests in flight.
 const DEPTH: usize = 32;
 /// Requests known before they are issued, as in a replay.

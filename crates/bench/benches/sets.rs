@@ -3,31 +3,16 @@
 //! in one process on processor time.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
+use nandscape_bench::TIMING;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Extent, FlashDevice, Ftl, Geometry, Hint, Params, SimTime, UnitId};
 use nandscape_ftl::page_map;
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::SharedDevice;
 use nandscape_namespace::sets::{Part, share};
 use std::time::{Duration, Instant};
 
-const GEOMETRY: Geometry = Geometry {
-    channels: 8,
-    dies_per_channel: 4,
-    planes_per_die: 2,
-    blocks_per_plane: 64,
-    pages_per_block: 256,
-    page_bytes: 4096,
-    sector_bytes: 4096,
-    oob_bytes: 64,
-};
-const TIMING: Timing = Timing {
-    read_ns: 60_000,
-    program_ns: 700_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
+const GEOMETRY: Geometry = Geometry { blocks_per_plane: 64, ..nandscape_bench::GEOMETRY };
 const DEPTH: usize = 32;
 const ROUNDS: usize = 15;
 const REQUESTS: u64 = 500_000;

@@ -3,37 +3,21 @@
 //! processor time for each flash operation is what counts.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
+use nandscape_bench::{GEOMETRY, TIMING};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{
-    BlockCommand, Capabilities, Clocked, Command, Extent, FlashLayer, Ftl, Geometry, Hint, Mapping, Op,
-    Params, SimTime, Subsystem,
+    BlockCommand, Capabilities, Clocked, Command, Extent, FlashLayer, Ftl, Hint, Mapping, Op, Params,
+    SimTime, Subsystem,
 };
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_hostftl::{ZoneMap, zone_map};
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::zones::{
     CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
 };
 use std::time::{Duration, Instant};
 
-const GEOMETRY: Geometry = Geometry {
-    channels: 8,
-    dies_per_channel: 4,
-    planes_per_die: 2,
-    blocks_per_plane: 256,
-    pages_per_block: 256,
-    page_bytes: 4096,
-    sector_bytes: 4096,
-    oob_bytes: 64,
-};
-const TIMING: Timing = Timing {
-    read_ns: 60_000,
-    program_ns: 700_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
 /// Requests in flight, and known before they are issued.
 const DEPTH: usize = 32;
 const AHEAD: usize = 8;

@@ -132,24 +132,25 @@ impl Striping {
 mod tests {
     use super::*;
 
+    const GEOMETRY: Geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 3,
+        planes_per_die: 1,
+        blocks_per_plane: 9,
+        pages_per_block: 6,
+        page_bytes: 4096,
+        sector_bytes: 4096,
+        oob_bytes: 64,
+    };
+
     #[test]
     fn pages_are_written_to_each_die_in_order_and_to_one_place_each() {
-        let geometry = Geometry {
-            channels: 2,
-            dies_per_channel: 3,
-            planes_per_die: 1,
-            blocks_per_plane: 9,
-            pages_per_block: 6,
-            page_bytes: 4096,
-            sector_bytes: 4096,
-            oob_bytes: 64,
-        };
         for (dies, blocks_per_die, stripe_pages) in [(6, 2, 1), (3, 4, 3), (1, 2, 6), (2, 1, 2)] {
             let stripes = ZoneStripes { dies, blocks_per_die, stripe_pages };
-            assert_eq!(stripes.check(&geometry), Ok(()));
-            let striping = Striping::new(&stripes, &geometry);
+            assert_eq!(stripes.check(&GEOMETRY), Ok(()));
+            let striping = Striping::new(&stripes, &GEOMETRY);
             let mut next = vec![0; dies as usize];
-            for index in 0..stripes.pages(&geometry) as u32 {
+            for index in 0..stripes.pages(&GEOMETRY) as u32 {
                 let spot = striping.spot(index);
                 assert_eq!(striping.index(spot), index);
                 let place = &mut next[spot.die as usize];
@@ -157,7 +158,7 @@ mod tests {
                 *place += 1;
             }
             assert!(next.iter().all(|pages| *pages == blocks_per_die * 6));
-            for end in 0..=stripes.pages(&geometry) as u32 {
+            for end in 0..=stripes.pages(&GEOMETRY) as u32 {
                 let mut count = vec![0; stripes.blocks() as usize];
                 for index in 0..end {
                     let spot = striping.spot(index);
@@ -173,23 +174,13 @@ mod tests {
 
     #[test]
     fn impossible_stripes_name_the_key() {
-        let geometry = Geometry {
-            channels: 2,
-            dies_per_channel: 3,
-            planes_per_die: 1,
-            blocks_per_plane: 9,
-            pages_per_block: 6,
-            page_bytes: 4096,
-            sector_bytes: 4096,
-            oob_bytes: 64,
-        };
         let stripes = ZoneStripes { dies: 3, blocks_per_die: 2, stripe_pages: 2 };
         for (wrong, key) in [
             (ZoneStripes { dies: 4, ..stripes }, "zone.dies"),
             (ZoneStripes { blocks_per_die: 10, ..stripes }, "zone.blocks_per_die"),
             (ZoneStripes { stripe_pages: 4, ..stripes }, "zone.stripe"),
         ] {
-            let error = wrong.check(&geometry).unwrap_err().to_string();
+            let error = wrong.check(&GEOMETRY).unwrap_err().to_string();
             assert!(error.contains(key), "{error}");
         }
     }

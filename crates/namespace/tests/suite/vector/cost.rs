@@ -1,13 +1,14 @@
 //! What each command costs in flash operations and time, on a device without bytes.
 
 use super::{GEOMETRY, run, setup};
+use crate::TIMING;
 use nandscape_core::command::Payload;
 use nandscape_core::vector::{SectorAddress, VectorCommand, VectorError};
 use nandscape_core::{
     BlockCommand, Capabilities, Cause, CauseTable, Command, Extent, FlashLayer, Hint, NamespaceError, Op,
     Reply, SimTime, Subsystem, Token,
 };
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_namespace::zones::ImpliedOob;
 
@@ -15,14 +16,7 @@ use nandscape_namespace::zones::ImpliedOob;
 fn timed(setup: &VectorSetup) -> VectorNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob> {
     let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
     let nand = Nand::with_oob(GEOMETRY, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
-    let timing = Timing {
-        read_ns: 50_000,
-        program_ns: 500_000,
-        erase_ns: 2_000_000,
-        channel_bytes_per_s: 1_000_000_000,
-        command_ns: 0,
-    };
-    VectorNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &timing)), setup).unwrap()
+    VectorNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), setup).unwrap()
 }
 
 fn chunk(group: u16, unit: u16, chunk: u32) -> SectorAddress {

@@ -2,6 +2,7 @@
 //! that keep bytes; failing blocks; and what each command costs in flash operations.
 
 use super::LAYOUT;
+use crate::TIMING;
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng, below, seeded};
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneError, ZoneState};
@@ -10,7 +11,7 @@ use nandscape_core::{
     Oob, Op, Reply, SimTime, Subsystem, ZoneReports,
 };
 use nandscape_media::faults::FaultPlan;
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::zones::{
     CommandTimes, FlashRules, ImpliedOob, RandomAreas, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
 };
@@ -29,7 +30,7 @@ const GEOMETRY: Geometry = Geometry {
 };
 
 /// Zones of two dies and two blocks in each: 24 pages, of which 22 can be written.
-fn setup() -> ZoneSetup {
+pub(super) fn setup() -> ZoneSetup {
     ZoneSetup {
         name: "zns".to_owned(),
         layout: ZoneLayout {
@@ -209,14 +210,7 @@ fn what_was_written_is_read_whatever_happened_to_the_zones_and_to_the_power() {
 fn timed(setup: &ZoneSetup) -> ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob> {
     let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
     let nand = Nand::with_oob(GEOMETRY, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
-    let timing = Timing {
-        read_ns: 50_000,
-        program_ns: 500_000,
-        erase_ns: 2_000_000,
-        channel_bytes_per_s: 1_000_000_000,
-        command_ns: 0,
-    };
-    ZonedNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &timing)), setup).unwrap()
+    ZonedNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), setup).unwrap()
 }
 
 #[test]

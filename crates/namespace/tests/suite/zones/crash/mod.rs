@@ -8,7 +8,7 @@ mod host;
 mod load;
 mod promise;
 
-use super::LAYOUT;
+use super::flash;
 use host::ZoneHost;
 use nandscape_core::command::Payload;
 use nandscape_core::{
@@ -17,7 +17,7 @@ use nandscape_core::{
 use nandscape_media::faults::{FaultPlan, PowerCut};
 use nandscape_media::{Nand, NandOptions};
 use nandscape_namespace::zones::{
-    CommandTimes, FlashRules, RandomAreas, Sabotage, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+    FlashRules, RandomAreas, Sabotage, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
 };
 use nandscape_testkit::crash::{
     Buffer, CrashDevice, Effort, Setup, Tally, campaign, finds, points_from_environment,
@@ -46,23 +46,8 @@ fn nand() -> Nand {
 
 /// Zones of two dies and two blocks in each: 16 pages, of which 14 can be written.
 fn pairs() -> ZoneSetup {
-    ZoneSetup {
-        name: "zns".to_owned(),
-        layout: ZoneLayout {
-            zones: 0,
-            size: 64,
-            capacity: 56,
-            block_bytes: 512,
-            max_active: Some(4),
-            max_open: Some(3),
-            random: None,
-            ..LAYOUT
-        },
-        stripes: ZoneStripes { dies: 2, blocks_per_die: 2, stripe_pages: 2 },
-        rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: true, is_volatile: true },
-        spare_blocks: 4,
-        times: CommandTimes::default(),
-    }
+    let setup = flash::setup();
+    ZoneSetup { layout: ZoneLayout { size: 64, capacity: 56, ..setup.layout }, ..setup }
 }
 
 /// Zones of one block of each die.
