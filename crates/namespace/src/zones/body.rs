@@ -48,7 +48,7 @@ pub struct FlashRules {
     /// A finish programs the rest of the zone.
     pub pads: bool,
     /// A loss of power loses what the controller has: records are programmed before what they allow, and a
-    /// flush programs what is held.
+    /// flush logs what is held.
     pub is_volatile: bool,
 }
 
@@ -396,7 +396,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
     /// is not held is programmed as zeroes.
-    /// Whether the host is answered before, the cause says.
     pub fn program_held(&mut self, zone: u32, transfer: u32, issue: Issue) -> Done {
         let page = self.held[zone as usize].as_mut().and_then(|held| held.pop());
         let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);

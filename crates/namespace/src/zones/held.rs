@@ -54,7 +54,7 @@ impl Held {
         block: u32,
         page_bytes: Option<u32>,
         data: Option<&[u8]>,
-    ) -> &mut HeldPage {
+    ) {
         while self.pages.len() <= ahead as usize {
             let data = page_bytes.map(|bytes| vec![0; bytes as usize].into_boxed_slice());
             self.pages.push_back(HeldPage { present: 0, data, is_dirty: true });
@@ -69,7 +69,6 @@ impl Held {
                 None => kept[range].fill(0),
             }
         }
-        page
     }
 
     /// Holds these pages, by their distance from the first that is not programmed.

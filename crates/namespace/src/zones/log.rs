@@ -6,7 +6,7 @@ use super::sabotage::Sabotage;
 use super::table::ZoneTable;
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::zone::ZoneState;
-use nandscape_core::{Barrier, BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
+use nandscape_core::{BlockId, Cause, FlashDevice, FlashError, Issue, Lpn, Ppn, SimTime, Token};
 
 impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Logs records of zones; completes when they are on flash. [`Log::done`] is what must come before what
@@ -80,9 +80,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                     self.log.seq += 1;
                     self.log.pages += 1;
                     if self.rules.is_volatile {
-                        // The device may answer from a buffer that loses the page.
-                        let ordered = self.device.barrier(Barrier::Order, at)?;
-                        self.log.done = self.device.join(done, ordered);
+                        self.log.done = done;
                     }
                     return Ok(done);
                 }

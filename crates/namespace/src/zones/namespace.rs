@@ -188,7 +188,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             (Op::Write | Op::WriteZeroes, _) => self.write(extent, None, at),
             // What a host deallocates in a zone stays until the zone is reset.
             (Op::Trim, _) => {
-                self.table.check_read(self.blocks(extent)?.0, self.blocks(extent)?.1)?;
+                let (first, blocks) = self.blocks(extent)?;
+                self.table.check_read(first, blocks)?;
                 Ok(Token::NONE)
             }
             (Op::Flush, _) => self.flush(at),
