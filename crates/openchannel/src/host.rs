@@ -2,8 +2,8 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::vector::{
-    ChunkDescriptor, MOST_ADDRESSES, MediaEvent, SectorAddress, SectorErrors, VectorCommand, VectorError,
-    VectorGeometry,
+    ChunkDescriptor, ChunkState, MOST_ADDRESSES, MediaEvent, SectorAddress, SectorErrors, VectorCommand,
+    VectorError, VectorGeometry,
 };
 use nandscape_core::{Answer, Command, NamespaceError, Reply, SimTime, Subsystem, Token};
 
@@ -34,6 +34,16 @@ pub enum HostError {
         len: u64,
         /// What can be had.
         expected: String,
+    },
+    /// A chunk that cannot be used for what is asked.
+    #[error("group {}, unit {}, chunk {}: it is {}, expected {expected}", .chunk.group, .chunk.unit, .chunk.chunk, .state.name())]
+    Chunk {
+        /// Its address.
+        chunk: SectorAddress,
+        /// Its state.
+        state: ChunkState,
+        /// What can be used.
+        expected: &'static str,
     },
     /// The reply is none of the vector command set.
     #[error("the namespace has no vector access")]

@@ -45,7 +45,8 @@ impl VirtualBlock {
         for chunk in &chunks {
             let found = host.chunk(*chunk, at)?;
             if found.state == ChunkState::Offline {
-                return Err(range(0, 0, "chunks that are online"));
+                let (chunk, state) = (*chunk, found.state);
+                return Err(HostError::Chunk { chunk, state, expected: "an online one" });
             }
             pointers.push(found.write_pointer);
         }

@@ -41,7 +41,6 @@ pub(super) const DEFAULT_LOG: usize = 0;
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub victim: &'static VictimEntry,
-    pub unit_bytes: u32,
     pub identity: Identity,
     /// Logs of host writes.
     pub host_logs: u16,
@@ -108,7 +107,6 @@ impl Config {
         };
         Ok(Self {
             victim: victim::find(params.get(VICTIM)).expect("the registry holds every choice"),
-            unit_bytes: unit as u32,
             identity,
             host_logs,
             has_gc_log: wants_gc_log,

@@ -167,10 +167,8 @@ impl<S: Subsystem> ZoneMap<S> {
         let draft = self.log.draft.expect("a checkpoint is being written");
         let mut order = Token::NONE;
         if self.sabotage != Sabotage::EndWithoutWait {
-            let written = self.written();
-            order = self.below.join(written, self.log.done);
-            order = self.below.join(order, self.committed);
-            order = self.below.flush(Issue::new(at, Cause::Meta).after(order))?;
+            let so_far = self.so_far();
+            order = self.below.flush(Issue::new(at, Cause::Meta).after(so_far))?;
         }
         let done = self.write_page(kind, (draft.start, 0, 0), &[], order, at)?;
         self.log.checkpoint = draft.start;
@@ -291,15 +289,16 @@ impl<S: Subsystem> ZoneMap<S> {
         }
     }
 
-    /// Completes when the data is there that was written since the last commit.
-    fn written(&mut self) -> Token {
+    /// Completes when the data and the pages of the log so far are there, and the last commit is.
+    fn so_far(&mut self) -> Token {
         let mut written = Token::NONE;
         for log in 0..self.space.frontiers.len() {
             let Frontier { done, done_before, .. } = self.space.frontiers[log];
             written = self.below.join(written, done);
             written = self.below.join(written, done_before);
         }
-        written
+        let logged = self.below.join(written, self.log.done);
+        self.below.join(logged, self.committed)
     }
 
     /// Makes everything durable that was written and recorded so far.
@@ -307,10 +306,8 @@ impl<S: Subsystem> ZoneMap<S> {
         if self.sabotage != Sabotage::ResetBeforeRecords {
             self.write_records(at)?;
         }
-        let written = self.written();
-        let mut after = self.below.join(written, self.log.done);
-        after = self.below.join(after, self.committed);
-        self.committed = self.below.flush(Issue::new(at, Cause::Meta).after(after))?;
+        let so_far = self.so_far();
+        self.committed = self.below.flush(Issue::new(at, Cause::Meta).after(so_far))?;
         self.space.frontiers.iter_mut().for_each(Frontier::forget_writes);
         Ok(self.committed)
     }
@@ -321,9 +318,15 @@ impl<S: Subsystem> ZoneMap<S> {
         if self.sabotage != Sabotage::FlushWithoutRecords && self.stopped.is_none() {
             self.write_records(at)?;
         }
-        let written = self.written();
-        let mut after = self.below.join(written, self.log.done);
-        after = self.below.join(after, self.committed);
-        self.below.flush(Issue::new(at, Cause::Host).after(after))
+        let so_far = self.so_far();
+        self.below.flush(Issue::new(at, Cause::Host).after(so_far))
+    }
+
+    /// Leaves a log that opens at once.
+    pub(super) fn close(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        self.write_records(at)?;
+        self.log.draft = None;
+        self.write_checkpoint(Kind::Begin, Kind::CleanEnd, at)?;
+        self.commit(at)
     }
 }

@@ -125,7 +125,7 @@ impl<S: Subsystem> ZoneMap<S> {
         let identity = config.identity;
         let stores_data =
             below.inspect().layers.first().is_some_and(|layer| layer.device().capabilities().stores_data);
-        let unit_bytes = config.unit_bytes;
+        let unit_bytes = identity.unit_bytes;
         let shape = Shape {
             identity,
             zone_bytes: zones.size,

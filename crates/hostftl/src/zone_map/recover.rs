@@ -399,14 +399,6 @@ impl<S: Subsystem> ZoneMap<S> {
             Err(error) => Err(error.into()),
         }
     }
-
-    /// Leaves a log that opens at once.
-    pub(super) fn close(&mut self, at: SimTime) -> nandscape_core::NamespaceResult<Token> {
-        self.write_records(at)?;
-        self.log.draft = None;
-        self.write_checkpoint(Kind::Begin, Kind::CleanEnd, at)?;
-        self.commit(at)
-    }
 }
 
 fn start_error(reason: String) -> HostFtlError {

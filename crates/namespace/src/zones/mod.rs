@@ -1,5 +1,5 @@
-//! Zoned namespaces: states, write pointers and limits of zones, and the wire forms of what is said of them.
-//! What zones hold, and on which blocks, is not known here (NVMe ZNS 1.1).
+//! Zoned namespaces (NVMe ZNS 1.1): the state machine of zones ([`ZoneTable`]), the wire forms of what is said
+//! of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
 
 mod body;
 mod held;

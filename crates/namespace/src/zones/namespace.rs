@@ -111,11 +111,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         })
     }
 
-    /// What the start from flash found and did.
-    pub const fn recovery(&self) -> &RecoveryReport {
-        &self.recovery
-    }
-
     /// The state machine.
     pub const fn table(&self) -> &ZoneTable {
         &self.table
@@ -149,18 +144,13 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// The whole logical blocks of an extent: the first, and how many.
     fn blocks(&self, extent: Extent) -> NamespaceResult<(u64, u64)> {
         let block = u64::from(self.table.layout().block_bytes);
-        let is_whole = |bytes: u64| {
-            if block.is_power_of_two() { bytes & (block - 1) == 0 } else { bytes.is_multiple_of(block) }
-        };
-        if !is_whole(extent.offset) || !is_whole(extent.len) {
+        let (first, before) = split(extent.offset, block);
+        let (blocks, rest) = split(extent.len, block);
+        if before > 0 || rest > 0 {
             let expected = format!("whole logical blocks of {block} bytes");
             return Err(NamespaceError::Refused { extent, expected });
         }
-        if block.is_power_of_two() {
-            let shift = block.trailing_zeros();
-            return Ok((extent.offset >> shift, extent.len >> shift));
-        }
-        Ok((extent.offset / block, extent.len / block))
+        Ok((first, blocks))
     }
 
     /// The first logical block of a zone that begins at a byte.
@@ -415,6 +405,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Does to the flash what the changes of zones ask for.
     fn changed(&mut self, changes: &[Change], at: SimTime) -> NamespaceResult<Token> {
         let mut records = Vec::new();
+        // Zones that close beside one that opens were closed for it.
+        let is_making_room = changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen);
         for change in changes {
             match change.to {
                 ZoneState::Empty => {
@@ -428,7 +420,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 }
                 ZoneState::Offline => records.push(Record::Failed { zone: change.zone, is_offline: true }),
                 ZoneState::ExplicitlyOpen => self.counts.opens += u64::from(!change.from.is_open()),
-                ZoneState::Closed if change.from == ZoneState::ImplicitlyOpen && is_making_room(changes) => {
+                ZoneState::Closed if change.from == ZoneState::ImplicitlyOpen && is_making_room => {
                     self.counts.implicit_closes += 1;
                 }
                 ZoneState::Closed => self.counts.closes += 1,
@@ -544,11 +536,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         (self.body.programs, self.body.started) = (Token::NONE, Token::NONE);
         self.body.device.reset_time(at);
     }
-}
-
-/// Whether a zone was closed for another one that a command opens.
-fn is_making_room(changes: &[Change]) -> bool {
-    changes.iter().any(|change| change.to == ZoneState::ExplicitlyOpen)
 }
 
 /// What a host is told of a failure of the flash below a zone.

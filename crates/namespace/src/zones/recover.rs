@@ -143,14 +143,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             return Ok(report);
         }
         let (said, seq, pages) = self.read_log(&geometry, &mut log_blocks, &mut report)?;
-        let Some(said) = said else {
-            if !found.is_empty() {
-                return Err(ZoneStartError::NoSnapshot { pages });
-            }
-            // The first snapshot of a new device was cut short.
-            return self.restart(table, Said::default(), found, log_blocks, seq, report);
-        };
-        self.restart(table, said, found, log_blocks, seq, report)
+        if said.is_none() && !found.is_empty() {
+            return Err(ZoneStartError::NoSnapshot { pages });
+        }
+        // Without zones the first snapshot of a new device was cut short.
+        self.restart(table, said.unwrap_or_default(), found, log_blocks, seq, report)
     }
 
     fn restart(
@@ -418,12 +415,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let count = pages.len();
         let next = pages.last_key_value().map_or(1, |(seq, _)| seq + 1);
         let is_snapshot = |seq: &u64| pages.get(seq).is_some_and(|page| page.flags & SNAPSHOT != 0);
-        let first_of = |last: u64| {
-            let first = (1..=last).rev().take_while(is_snapshot).find(|seq| pages[seq].flags & FIRST != 0);
-            first.map(|first| (first, last))
-        };
+        let first_of =
+            |last: u64| (1..=last).rev().take_while(is_snapshot).find(|seq| pages[seq].flags & FIRST != 0);
         let mut lasts = pages.iter().rev().filter(|(_, page)| page.flags & LAST != 0).map(|(seq, _)| *seq);
-        let Some((first, _)) = lasts.find_map(first_of) else { return Ok((None, next, count)) };
+        let Some(first) = lasts.find_map(first_of) else { return Ok((None, next, count)) };
         // Behind the run there may be snapshots that were cut short. Their blocks are free at once, so that
         // any number of starts may be cut short in a row.
         let is_next = |seq: &u64| pages.get(seq).is_some_and(|page| page.flags & FIRST == 0);

@@ -116,8 +116,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
     }
 
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        let pages = self.size_bytes() / u64::from(self.body.page_bytes);
-        let (zone, index) = ((u64::from(lpn.0) / pages) as u32, (u64::from(lpn.0) % pages) as u32);
+        let (zone, index) = (lpn.0 / self.body.zone_pages, lpn.0 % self.body.zone_pages);
         let is_there = zone < self.table.layout().zones && index < self.body.programmed(zone);
         is_there.then(|| self.body.flash_page(zone, index)).flatten()
     }

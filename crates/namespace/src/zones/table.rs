@@ -479,10 +479,11 @@ impl ZoneTable {
     /// The zone that begins at an address.
     fn zone_at(&self, start: u64) -> ZoneResult<u32> {
         self.check_range(start, 1)?;
-        if !start.is_multiple_of(self.layout.size) {
+        let (zone, within) = split(start, self.layout.size);
+        if within > 0 {
             return Err(ZoneError::InvalidField);
         }
-        Ok((start / self.layout.size) as u32)
+        Ok(zone as u32)
     }
 
     fn check_writable(&self, zone: u32) -> ZoneResult<()> {

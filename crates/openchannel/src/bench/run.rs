@@ -42,8 +42,7 @@ fn prepare(host: &mut Host<'_>, workload: &Workload, jobs: &[Job], at: SimTime) 
         for chunk in job.chunks() {
             let state = host.chunk(chunk, at)?.state;
             if state != ChunkState::Free {
-                let expected = format!("free chunks; chunk {} is {}", chunk.chunk, state.name());
-                return Err(HostError::Range { offset: 0, len: 0, expected });
+                return Err(HostError::Chunk { chunk, state, expected: "a free one" });
             }
         }
     }

@@ -124,6 +124,7 @@ pub(super) struct Op {
     pub parts: Parts,
     /// Of an operation that has its die, those that run with it on other planes.
     pub partners: List,
+    /// On the link; of an erase, pages of the block that were programmed.
     pub bytes: u32,
     /// Of a page operation, its program.
     pub lead: u32,
