@@ -3,6 +3,9 @@
 use crate::error::Place;
 use nandscape_core::words;
 
+/// fio's own limit of zones that it follows as open.
+pub const MAX_OPEN_ZONES: u32 = 4096;
+
 /// Kind of a request; the index of per-direction values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
@@ -413,7 +416,7 @@ pub struct Logs {
     pub iops: Option<String>,
     /// `write_lat_log`.
     pub latency: Option<String>,
-    /// `write_iolog`: the file that every request is appended to.
+    /// `write_iolog`: the file that the requests are written to.
     pub requests: Option<String>,
 }
 

@@ -19,9 +19,8 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
         ZoneVerbArg::Reset => ZoneVerb::Reset,
     };
     if verb != ZoneVerb::Report && args.zone.is_none() && !args.all {
-        return Err(Failure::usage(
-            format!("{verb:?}: expected --zone N, or --all for every zone").to_lowercase(),
-        ));
+        let verb = format!("{verb:?}").to_lowercase();
+        return Err(Failure::usage(format!("{verb}: expected --zone N, or --all for every zone")));
     }
     let ask = ZoneAsk { verb, namespace: 0, zone: args.zone };
     let lines = match &args.image {

@@ -1,13 +1,11 @@
 //! Options of `zonemode`, and those of the random numbers that only jobs with zones draw.
 
 use super::{Given, Read, Set, read};
-use crate::job::{RandomGenerator, ZoneMode};
+use crate::job::{MAX_OPEN_ZONES, RandomGenerator, ZoneMode};
 use crate::values::{Expected, flag, integer, real};
 
 /// No zone is larger.
 const MAX_ZONE: u64 = 1 << 40;
-/// fio's own limit of zones that it follows as open.
-const MAX_OPEN_ZONES: u32 = 4096;
 
 /// In the order of fio's documentation.
 pub(super) static OPTIONS: &[Read] = &[

@@ -177,15 +177,12 @@ impl<'a> Engine<'a> {
         for set in self.zones.iter_mut().filter(|set| set.plan.is_device) {
             let report =
                 ZoneCommand::Report { from: 0, filter: ZoneFilter::All, room: u64::from(set.plan.count) };
-            let answer = self.subsystem.submit(
-                set.plan.namespace,
-                Command::Zone(report),
-                Payload::None,
-                SimTime(self.now),
-            );
+            let namespace = set.plan.namespace;
+            let at = SimTime(self.now);
+            let answer = self.subsystem.submit(namespace, Command::Zone(report), Payload::None, at);
             let failed = |error: NamespaceError| Failure::Request {
                 number: 0,
-                message: format!("report of zones: {error}"),
+                message: format!("report of the zones of namespace {namespace}: {error}"),
             };
             let answer = answer.map_err(failed)?;
             if let Reply::Zones(report) = answer.reply {
@@ -195,7 +192,8 @@ impl<'a> Engine<'a> {
         for job in 0..self.processes.len() {
             let Some(walker) = self.processes[job].walker() else { continue };
             for (namespace, zone) in walker.adopt_open(&mut self.zones) {
-                let pending = Pending { job: 0, kind: Kind::Layout, bytes: 0, issued: self.now, zone: None };
+                let pending =
+                    Pending { job: job as u32, kind: Kind::Layout, bytes: 0, issued: self.now, zone: None };
                 self.submit_reset(namespace, zone, pending)?;
             }
         }

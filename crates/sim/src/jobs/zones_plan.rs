@@ -3,7 +3,7 @@
 
 use super::planned::{Area, FilePlan, JobPlan, PlanError, WalkPlan, ZonesPlan, error, share};
 use nandscape_core::NamespaceInfo;
-use nandscape_jobs::job::{Pattern, ZoneMode};
+use nandscape_jobs::job::{MAX_OPEN_ZONES, Pattern, ZoneMode};
 use nandscape_jobs::{Amount, Direction, Job};
 
 /// Jobs whose sizes in zones are bytes.
@@ -90,9 +90,7 @@ impl Zones {
             _ => all,
         };
         let zone_range = if zoning.range > 0 { zoning.range } else { zone_size };
-        let Amount::Bytes(zone_skip) = zoning.skip else {
-            return Ok(Some(WalkPlan { files, size, io_size, zone_size, zone_range, zone_skip: 0 }));
-        };
+        let zone_skip = if let Amount::Bytes(bytes) = zoning.skip { bytes } else { 0 };
         if zoning.mode == ZoneMode::Zbd && !zone_skip.is_multiple_of(zone_size) {
             let message =
                 format!("zoneskip={zone_skip}: expected a multiple of the zones of {zone_size} bytes");
@@ -180,7 +178,7 @@ fn open_limit(job: &Job, device: Option<u32>) -> Result<u32, PlanError> {
     let own = job.zoning.max_open;
     match device.filter(|_| !job.zoning.ignores_limits) {
         None => Ok(own),
-        Some(device) if own == 0 => Ok(device.min(4096)),
+        Some(device) if own == 0 => Ok(device.min(MAX_OPEN_ZONES)),
         Some(device) if own <= device => Ok(own),
         Some(device) => {
             Err(error(job, format!("max_open_zones={own}: expected at most the {device} of the namespace")))

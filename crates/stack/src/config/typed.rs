@@ -1,6 +1,6 @@
 //! Configuration as it was typed.
 
-use super::StackConfig;
+use super::{DEFAULT_FTL, StackConfig};
 use crate::host::HOST;
 use crate::keys::{ConfigError, Result, shape};
 use crate::kinds::{KINDS, layers};
@@ -152,7 +152,7 @@ impl Typed {
     pub fn set_stack(&mut self, kind: &str) -> Result<()> {
         let layer = KINDS.iter().find(|entry| entry.info.name == kind).and_then(|entry| entry.layer);
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl") {
-            let old = ftl.get("kind").and_then(toml::Value::as_str).unwrap_or("page-map");
+            let old = ftl.get("kind").and_then(toml::Value::as_str).unwrap_or(DEFAULT_FTL);
             let is_kept = match layer {
                 Some(layer) => layer.name == old,
                 None => layers().all(|layer| layer.name != old),

@@ -40,8 +40,8 @@ impl Pointers {
     /// Moves the pointers back that a reset is for; gives the bytes before them, as offset and length.
     pub(super) fn reset(&mut self, reset: &IoRecord) -> Vec<(u64, u64)> {
         let IoRecord { volume, offset, .. } = *reset;
-        let all = reset.is_for_every_zone();
-        let zones = self.next.iter_mut().filter(|((of, zone), _)| *of == volume && (all || *zone == offset));
+        let (first, last) = if reset.is_for_every_zone() { (0, u64::MAX) } else { (offset, offset) };
+        let zones = self.next.range_mut((volume, first)..=(volume, last));
         zones.map(|((_, zone), next)| (*zone, std::mem::replace(next, *zone) - zone)).collect()
     }
 }

@@ -101,8 +101,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Writes of `len` bytes at a depth, zone after zone of a list, each reset before it is used again by
-    /// nobody: the list is long enough.
+    /// Writes of `len` bytes at a depth, zone after zone of a list, which is so long that none is written
+    /// twice.
     fn writer(&self, zones: &'static [u32], len: u64, depth: u32, appends: bool) -> Load<'static> {
         let (size, per_zone) = (self.size, self.capacity / len);
         let next = move |count: u64| {
@@ -269,7 +269,7 @@ fn reads_and_writes(context: &Context<'_>, out: &mut Table) -> Done {
     out.row(IO, "write limit, 8 KiB to 2 zones")
         .number("MiB/s", 1146.0, mib)
         .within(band(1146.0, 0.15))
-        .note("ATC'21 reports 1010 MiB/s for the same product: the preset zns-atc21 has that limit");
+        .note("ATC'21 reports 1010 MiB/s for the same product");
     reads(context, out)
 }
 

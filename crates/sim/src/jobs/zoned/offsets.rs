@@ -137,19 +137,14 @@ impl Rules {
     }
 
     /// The next offset of a direction; `None` at the end of the file.
-    pub fn offset(
-        &mut self,
-        file: &mut WalkFile,
-        direction: Direction,
-        draws: &mut Draws,
-    ) -> Option<(Place, bool)> {
+    pub fn offset(&mut self, file: &mut WalkFile, direction: Direction, draws: &mut Draws) -> Option<Place> {
         let d = direction as usize;
         self.until_jump -= 1;
         let jumps = self.until_jump == 0;
         if jumps {
             self.until_jump = self.job.jump_every;
         }
-        let (offset, is_marked, is_random) = self.block(file, direction, jumps, draws)?;
+        let (offset, is_marked) = self.block(file, direction, jumps, draws)?;
         if offset >= file.plan.len {
             return None;
         }
@@ -162,44 +157,44 @@ impl Rules {
             let write = &mut file.last_start[Direction::Write as usize];
             *write = write.wrapping_sub(1);
         }
-        Some((Place { offset, is_marked }, is_random))
+        Some(Place { offset, is_marked })
     }
 
-    /// Offset in the region, whether the random map marks it, whether it is random.
+    /// Offset in the region, and whether the random map marks it.
     fn block(
         &self,
         file: &mut WalkFile,
         direction: Direction,
         jumps: bool,
         draws: &mut Draws,
-    ) -> Option<(u64, bool, bool)> {
+    ) -> Option<(u64, bool)> {
         let job = &self.job;
         let d = direction as usize;
         if job.pattern.trim_then_write && job.pattern.is_random && direction == Direction::Write {
-            return Some((file.last_start[Direction::Trim as usize], false, true));
+            return Some((file.last_start[Direction::Trim as usize], false));
         }
         if !jumps {
             return match job.sequencer {
                 Sequencer::Sequential => self
                     .sequential(file, d)
                     .or_else(|| self.random(file, d, draws))
-                    .map(|offset| (offset, false, false)),
+                    .map(|offset| (offset, false)),
                 Sequencer::Identical => {
                     let last = file.last_start[d];
                     let offset = if last == NOWHERE { 0 } else { last.wrapping_sub(file.offset) };
-                    Some((offset, false, false))
+                    Some((offset, false))
                 }
             };
         }
         if !job.pattern.is_random {
-            return self.sequential(file, d).map(|offset| (offset, true, false));
+            return self.sequential(file, d).map(|offset| (offset, true));
         }
         let percent = job.percent_random[d];
         if percent == 100 || draws.sequential[d].percent() <= percent {
-            return self.random(file, d, draws).map(|offset| (offset, true, true));
+            return self.random(file, d, draws).map(|offset| (offset, true));
         }
         let offset = self.sequential(file, d).or_else(|| self.random(file, d, draws))?;
-        Some((offset, false, false))
+        Some((offset, false))
     }
 
     fn random(&self, file: &mut WalkFile, d: usize, draws: &mut Draws) -> Option<u64> {

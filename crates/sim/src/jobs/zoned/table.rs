@@ -3,9 +3,7 @@
 
 use crate::jobs::planned::ZonesPlan;
 use nandscape_core::zone::{Zone, ZoneState};
-
-/// fio's own limit of zones that it follows as open.
-const MAX_OPEN: usize = 4096;
+use nandscape_jobs::job::MAX_OPEN_ZONES;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneEntry {
@@ -76,7 +74,7 @@ impl ZoneSet {
         Self {
             plan,
             zones: (0..plan.count).map(entry).collect(),
-            open: vec![0; MAX_OPEN],
+            open: vec![0; MAX_OPEN_ZONES as usize],
             open_count: 0,
             data: 0,
             writes_left: u32::MAX,

@@ -376,7 +376,7 @@ impl Walker {
             None => self.stride(index, direction),
         }
         let file = &mut self.files[index];
-        let (place, _) = self.rules.offset(file, direction, &mut self.draws)?;
+        let place = self.rules.offset(file, direction, &mut self.draws)?;
         let len = self.rules.size(file, direction, place.offset, &mut self.draws)?;
         Some(Pending::new(index, direction, place, len))
     }
