@@ -1,7 +1,8 @@
 //! Writes that put a device into a known state before the counted part (`--precondition`).
 
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{IoRecord, SimTime, TraceOp, units};
+use nandscape_core::zone::ZoneShape;
+use nandscape_core::{Extent, IoRecord, NamespaceInfo, SimTime, TraceOp, units};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -65,8 +66,16 @@ impl Precondition {
         Ok(Self { steps })
     }
 
-    /// The requests of all steps, for a namespace of `capacity_bytes` with pages of `page_bytes`.
-    pub fn records(
+    /// The requests of all steps for a namespace, each within the capacity of a zone where it has zones.
+    pub fn records(&self, info: &NamespaceInfo, seed: u64) -> impl Iterator<Item = IoRecord> + use<> {
+        let zones = info.zones;
+        self.writes(info.capacity_bytes, info.page_bytes, seed).flat_map(move |record| {
+            let parts = writable(Extent::new(record.offset, record.len), zones);
+            parts.map(move |part| IoRecord { offset: part.offset, len: part.len, ..record })
+        })
+    }
+
+    fn writes(
         &self,
         capacity_bytes: u64,
         page_bytes: u32,
@@ -106,6 +115,19 @@ impl Precondition {
     }
 }
 
+/// The parts of an extent that can be written: what lies between capacity and size of zones cannot, and no
+/// write crosses the end of a zone.
+fn writable(extent: Extent, zones: Option<ZoneShape>) -> impl Iterator<Item = Extent> {
+    let end = extent.offset + extent.len;
+    let size = zones.map_or(u64::MAX, |zones| zones.size);
+    let capacity = zones.map_or(u64::MAX, |zones| zones.capacity);
+    (extent.offset / size..=(end - 1) / size).filter_map(move |zone| {
+        let start = zone * size;
+        let (from, to) = (extent.offset.max(start), end.min(start.saturating_add(capacity)));
+        (from < to).then(|| Extent::new(from, to - from))
+    })
+}
+
 /// A fill writes in chunks of about this size.
 const FILL_BYTES: u64 = 1 << 20;
 
@@ -129,7 +151,7 @@ mod tests {
     #[test]
     fn a_fill_covers_the_share_once_and_uniform_stays_inside() {
         let steps = Precondition::parse("fill:50%+uniform:1x").unwrap();
-        let records: Vec<_> = steps.records(8 << 20, 4096, 1).collect();
+        let records: Vec<_> = steps.writes(8 << 20, 4096, 1).collect();
         let fills: Vec<_> = records.iter().filter(|r| r.len > 4096).collect();
         assert_eq!(fills.iter().map(|r| r.len).sum::<u64>(), 4 << 20);
         let randoms: Vec<_> = records.iter().filter(|r| r.len == 4096).collect();

@@ -179,7 +179,7 @@ impl<'a> Runner<'a> {
         /// Deep enough to keep every die busy and shallow enough to keep event queues short.
         const DEPTH: u32 = 64;
         let info = &self.subsystem.namespaces()[0];
-        let records = precondition.records(info.capacity_bytes, info.page_bytes, seed);
+        let records = precondition.records(info, seed);
         let mut recorder = Recorder::new(false);
         let mut now = SimTime::ZERO;
         let mut ahead = Lookahead::new(records);

@@ -2,8 +2,8 @@
 
 use crate::config::cache::{CacheConfig, DEVICES, Side};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, subsystem};
-use crate::stacks::build_in_memory;
+use crate::flash::BuildOptions;
+use crate::stacks::{build_in_memory, stack_of};
 use nandscape_cache::engine::{BoxedStore, Disk};
 use nandscape_cache::metadata::Volume;
 use nandscape_cache::{Cache, ComposeError, Design};
@@ -108,7 +108,10 @@ fn over_flash(config: &StackConfig, place: &str, options: BuildOptions, keep: Ke
             config.partition.namespaces()
         )));
     }
-    let below: Box<dyn Subsystem + Send> =
-        if keep == Keep::Bytes { build_in_memory(config)? } else { Box::new(subsystem(config, options)?) };
+    let below: Box<dyn Subsystem + Send> = if keep == Keep::Bytes {
+        build_in_memory(config)?
+    } else {
+        (stack_of(config).plain)(config, options)?
+    };
     Ok(Box::new(NamespaceStore::new(below, 0, 512)))
 }

@@ -39,7 +39,6 @@ use crate::result::{RunError, RunResult};
 use crate::sums;
 use engine::{Engine, Failure};
 use log::Log;
-use nandscape_core::zone::ZoneShape;
 use nandscape_core::{Extent, Subsystem};
 use nandscape_jobs::JobFile;
 use std::sync::atomic::AtomicBool;
@@ -145,17 +144,9 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
     let mut done = 0;
     for namespace in used {
         let info = &engine.subsystem.namespaces()[namespace as usize];
-        let zones = info.zones;
-        let records = options.precondition.records(
-            info.capacity_bytes,
-            info.page_bytes,
-            options.seed ^ u64::from(namespace) << 32,
-        );
-        for record in records {
+        for record in options.precondition.records(info, options.seed ^ u64::from(namespace) << 32) {
             let extent = Extent::new(record.offset, record.len);
-            for extent in writable(extent, zones) {
-                engine.write_uncounted(namespace, extent, PRECONDITION_DEPTH, done)?;
-            }
+            engine.write_uncounted(namespace, extent, PRECONDITION_DEPTH, done)?;
             if engine.stopped {
                 break;
             }
@@ -164,17 +155,4 @@ fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions
     }
     engine.settle()?;
     engine.lay_out(&plan.layout)
-}
-
-/// The parts of an extent that can be written: what lies between capacity and size of zones cannot, and no
-/// write crosses the end of a zone.
-fn writable(extent: Extent, zones: Option<ZoneShape>) -> impl Iterator<Item = Extent> {
-    let end = extent.offset + extent.len;
-    let size = zones.map_or(u64::MAX, |zones| zones.size);
-    let capacity = zones.map_or(u64::MAX, |zones| zones.capacity);
-    (extent.offset / size..=(end - 1) / size).filter_map(move |zone| {
-        let start = zone * size;
-        let (from, to) = (extent.offset.max(start), end.min(start.saturating_add(capacity)));
-        (from < to).then(|| Extent::new(from, to - from))
-    })
 }

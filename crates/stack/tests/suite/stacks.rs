@@ -67,6 +67,17 @@ fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
 }
 
 #[test]
+fn a_fill_of_raw_zones_leaves_out_what_lies_behind_their_capacity() {
+    let sets = ["zone.size=256KiB", "zone.capacity=96KiB", "workload.precondition=fill"];
+    let load = "uflip:pattern=partitioning,base=sr,bs=4k,count=50,zones=256KiB";
+    let run = replay(&config("zone", &sets), load, &RunOptions::default()).unwrap();
+    assert!(run.is_complete(), "{:?}", run.result.error);
+    let zones = run.result.between.zones.unwrap();
+    assert!(zones.capacity_bytes < zones.size_bytes, "{zones:?}");
+    assert_eq!(zones.states.get("full"), Some(&zones.zones), "{zones:?}");
+}
+
+#[test]
 fn a_random_load_on_raw_zones_ends_with_the_reason() {
     let run = replay(&config("zone", &[]), "uniform:bs=4k,count=50", &RunOptions::default()).unwrap();
     let error = run.result.error.unwrap().message;
@@ -89,7 +100,9 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("zone", &["zone.zrwa_count=2"], "zone.zrwa_size"),
         ("zone", &["zone.zrwa_size=16KiB", "zone.zrwa_granularity=512"], "zone.zrwa_granularity"),
         ("zone", &["zone.spare=39", "zone.blocks_per_die=2"], "zone.spare"),
+        ("zone", &["cache.device=flash"], "[cache]"),
         ("zone-map", &["ftl.op=0.0"], "ftl.op"),
+        ("zone-map", &["cache.device=flash"], "[cache]"),
         ("zone-map", &["zone.max_active=1"], "gc_frontier"),
     ] {
         let message = refusal(stack, sets);
