@@ -61,7 +61,6 @@ impl<S: Subsystem> ZoneMap<S> {
         let told = self.read_log(&found, &zones)?;
         self.count_valid();
         self.recovery.was_clean = told.is_clean;
-        self.recovery.torn_pages = told.ignored;
         self.recovery.live_pages = self.map.live;
         match self.go_on(&found, &told, &zones) {
             // What there is can be read.

@@ -5,8 +5,8 @@ use super::{Lpn, ZoneMap};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Clocked, Command, Control, Cost, Extent, FlashLayer, FlashState, FtlStats, HostReports,
-    Inspect, Layers, LogStatus, Logs, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn, SimTime, Submitted,
-    Subsystem, Token,
+    Inspect, Layers, LogStatus, Logs, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn, RecoveryReport,
+    SimTime, Submitted, Subsystem, Token,
 };
 use nandscape_ftl::victim::BlockState;
 
@@ -109,6 +109,10 @@ impl<S: Subsystem> FlashLayer for ZoneMap<S> {
 
     fn read_only(&self) -> Option<&'static str> {
         self.stopped
+    }
+
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        self.shape.stores_data.then_some(&self.recovery)
     }
 }
 

@@ -35,7 +35,7 @@ pub struct VectorNamespace<D, O> {
     pub(super) stores_data: bool,
     /// Number of the next program.
     pub(super) next_seq: u64,
-    recovery: RecoveryReport,
+    pub(super) recovery: RecoveryReport,
     /// Data of a copy.
     scratch: Vec<u8>,
     oob: std::marker::PhantomData<fn() -> O>,
@@ -80,11 +80,6 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         };
         this.recovery = this.start()?;
         Ok(this)
-    }
-
-    /// What the start found.
-    pub const fn recovery(&self) -> &RecoveryReport {
-        &self.recovery
     }
 
     /// What a report says of a chunk, by its number.

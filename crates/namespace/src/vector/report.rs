@@ -7,7 +7,7 @@ use nandscape_core::vector::{ChunkDescriptor, ChunkState, VectorCounts, VectorGe
 use nandscape_core::{
     Allocation, BlockId, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
     FtlStats, HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn,
-    SimTime, Submitted, Subsystem, Token, VectorReports,
+    RecoveryReport, SimTime, Submitted, Subsystem, Token, VectorReports,
 };
 
 /// Bytes that a controller keeps of each chunk: state and write pointer.
@@ -88,6 +88,10 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorReports for VectorNamespace<D, O> {
 impl<O: VectorOob, D: FlashDevice<O>> FlashLayer for VectorNamespace<D, O> {
     fn device(&self) -> &dyn FlashState {
         &self.device
+    }
+
+    fn recovery(&self) -> Option<&RecoveryReport> {
+        self.stores_data.then_some(&self.recovery)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Zoned namespaces (NVMe ZNS 1.1): the state machine of zones ([`ZoneTable`]), the wire forms of what is said
-//! of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
+//! Zoned namespaces (NVMe ZNS 1.1): the state machine of zones ([`ZoneTable`]), the wire forms of what is
+//! said of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
 
 mod body;
 mod held;

@@ -34,7 +34,8 @@ impl ZoneOob for Oob {
     }
 }
 
-/// The OOB of zones or chunks over a medium without data: it follows from the write pointers, so none is kept.
+/// The OOB of zones or chunks over a medium without data: it follows from the write pointers, so none is
+/// kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpliedOob;
 
