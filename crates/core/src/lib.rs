@@ -82,7 +82,7 @@ pub use inspect::{
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};
 pub use origin::{BlockKind, MetadataClass, Origin};
-pub use outstanding::Outstanding;
+pub use outstanding::{Outstanding, wait};
 pub use params::{Key, Params, Word};
 pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};

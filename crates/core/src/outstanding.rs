@@ -179,6 +179,15 @@ impl<T: Copy> Outstanding<T> {
     }
 }
 
+/// When what was submitted at `at` with this token completes, not before `at`. Runs events until then, where
+/// that is not known; nothing else may be watched.
+pub fn wait(clock: &mut (impl Clocked + ?Sized), token: Token, at: SimTime) -> SimTime {
+    let mut one = Outstanding::default();
+    one.submitted(clock, token, at, ());
+    let (done, ()) = one.next(clock).expect("a token that is watched completes with some event");
+    done.max(at)
+}
+
 /// A completion and a tag, so that earlier ones are smaller, and of equal times the smaller tag.
 #[inline]
 const fn packed(at: SimTime, tag: u32) -> u128 {
@@ -235,6 +244,14 @@ mod tests {
         let expected = [(5, 0), (10, 1010), (20, 1020), (20, 20), (30, 30), (40, 1040)];
         assert_eq!(order.map(|(at, token)| (at.0, token)).collect::<Vec<_>>(), expected);
         assert_eq!(outstanding.count(), 0);
+    }
+
+    #[test]
+    fn one_token_is_waited_for_whoever_knows_its_completion() {
+        let mut device = Device::default();
+        assert_eq!(wait(&mut device, Token(30), SimTime(40)), SimTime(40));
+        assert_eq!(wait(&mut device, Token(1050), SimTime(40)), SimTime(50));
+        assert_eq!(wait(&mut device, Token(1020), SimTime(40)), SimTime(40));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneAttributes, ZoneCommand, ZoneFilter};
-use nandscape_core::{Command, NamespaceError, NamespaceResult, Reply, SimTime, Subsystem, Token};
+use nandscape_core::{Command, NamespaceError, NamespaceResult, Reply, SimTime, Subsystem};
 use serde::{Deserialize, Serialize};
 
 /// A change of state, or none: a report.
@@ -28,9 +28,6 @@ pub enum ZoneVerb {
 pub struct ZoneAsk {
     /// What is to be done.
     pub verb: ZoneVerb,
-    /// Namespace, from 0.
-    #[serde(default)]
-    pub namespace: u32,
     /// The zone; absent: all.
     #[serde(default)]
     pub zone: Option<u32>,
@@ -61,9 +58,10 @@ const ATTRIBUTES: [(ZoneAttributes, &str); 5] = [
     (ZoneAttributes::EXTENSION, "descriptor-extension"),
 ];
 
-/// Does what is asked and gives the zones it was about, as they are then. Waits for the device.
+/// Does what is asked and gives the zones it was about, as they are then. States change at once and are
+/// durable; the device may be busy with it for longer.
 pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> NamespaceResult<Vec<ZoneLine>> {
-    let info = subsystem.namespaces().get(ask.namespace as usize).and_then(|info| info.zones);
+    let info = subsystem.namespaces().first().and_then(|info| info.zones);
     let Some(shape) = info else { return Err(NamespaceError::NotSupported { command: "zone commands" }) };
     if let Some(zone) = ask.zone
         && zone >= shape.zones
@@ -78,16 +76,8 @@ pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> Namespac
         ZoneVerb::Finish => Some(ZoneAction::Finish),
         ZoneVerb::Reset => Some(ZoneAction::Reset),
     };
-    let mut submit = |command| {
-        let answer = subsystem.submit(ask.namespace, command, Payload::None, at)?;
-        if answer.done != Token::NONE {
-            let mut ended = Vec::new();
-            while let Some(next) = subsystem.next_event() {
-                subsystem.advance(next, &mut ended);
-            }
-        }
-        Ok::<_, NamespaceError>(answer.reply)
-    };
+    let mut submit =
+        |command| Ok::<_, NamespaceError>(subsystem.submit(0, command, Payload::None, at)?.reply);
     if let Some(action) = action {
         submit(Command::Zone(ZoneCommand::Manage { action, zone: start }))?;
         submit(Command::FLUSH)?;

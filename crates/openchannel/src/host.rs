@@ -5,7 +5,7 @@ use nandscape_core::vector::{
     ChunkDescriptor, ChunkState, MOST_ADDRESSES, MediaEvent, SectorAddress, SectorErrors, VectorCommand,
     VectorError, VectorGeometry,
 };
-use nandscape_core::{Answer, Command, NamespaceError, Reply, SimTime, Subsystem, Token};
+use nandscape_core::{Answer, Command, NamespaceError, Reply, SimTime, Subsystem, Token, wait};
 
 /// Why the library could not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,6 @@ pub struct Host<'a> {
     subsystem: &'a mut (dyn Subsystem + 'a),
     namespace: u32,
     geometry: VectorGeometry,
-    next_tag: u64,
 }
 
 impl<'a> Host<'a> {
@@ -73,7 +72,7 @@ impl<'a> Host<'a> {
     pub fn open(subsystem: &'a mut (dyn Subsystem + 'a), namespace: u32, at: SimTime) -> HostResult<Self> {
         let geometry = Command::Vector(VectorCommand::Geometry);
         match subsystem.submit(namespace, geometry, Payload::None, at)?.reply {
-            Reply::Geometry(geometry) => Ok(Self { subsystem, namespace, geometry: *geometry, next_tag: 0 }),
+            Reply::Geometry(geometry) => Ok(Self { subsystem, namespace, geometry: *geometry }),
             _ => Err(HostError::NoVector),
         }
     }
@@ -86,25 +85,6 @@ impl<'a> Host<'a> {
     /// The subsystem that has the namespace.
     pub fn subsystem(&mut self) -> &mut dyn Subsystem {
         self.subsystem
-    }
-
-    /// When a token completes. Runs the events until then, where that is not known at submission.
-    fn wait(&mut self, token: Token, at: SimTime) -> SimTime {
-        if let Some(done) = self.subsystem.completion(token) {
-            return done.max(at);
-        }
-        let tag = self.next_tag;
-        self.next_tag += 1;
-        self.subsystem.watch(token, tag);
-        let mut completions = Vec::new();
-        loop {
-            let next = self.subsystem.next_event().expect("a token that is watched completes");
-            self.subsystem.advance(next, &mut completions);
-            if let Some(done) = completions.iter().find(|completion| completion.tag == tag) {
-                return done.at.max(at);
-            }
-            completions.clear();
-        }
     }
 
     pub(crate) fn submit(
@@ -164,7 +144,7 @@ impl<'a> Host<'a> {
             let one = Self::checked(answer, list)?;
             done = self.subsystem.join(done, one);
         }
-        Ok(self.wait(done, at))
+        Ok(wait(self.subsystem, done, at))
     }
 
     /// Writes sectors, each chunk from its write pointer on and in whole write units; `data` has all of them.
@@ -188,7 +168,7 @@ impl<'a> Host<'a> {
             let one = Self::checked(answer, list)?;
             done = self.subsystem.join(done, one);
         }
-        Ok(self.wait(done, at))
+        Ok(wait(self.subsystem, done, at))
     }
 
     /// Copies sectors inside the device, as many sources as targets; targets as of a write.
@@ -209,7 +189,7 @@ impl<'a> Host<'a> {
             let one = Self::checked(answer, targets)?;
             done = self.subsystem.join(done, one);
         }
-        Ok(self.wait(done, at))
+        Ok(wait(self.subsystem, done, at))
     }
 
     /// Erases chunks.
@@ -220,7 +200,7 @@ impl<'a> Host<'a> {
             let one = Self::checked(answer, list)?;
             done = self.subsystem.join(done, one);
         }
-        Ok(self.wait(done, at))
+        Ok(wait(self.subsystem, done, at))
     }
 
     /// Most sectors of a write: whole write units.

@@ -3,7 +3,7 @@
 use crate::config::cache::{CacheConfig, DEVICES, Side};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::BuildOptions;
-use crate::stacks::{build_in_memory, stack_of};
+use crate::stacks::{build_in_memory, refuse_block_only, stack_of};
 use nandscape_cache::engine::{BoxedStore, Disk};
 use nandscape_cache::metadata::Volume;
 use nandscape_cache::{Cache, ComposeError, Design};
@@ -25,6 +25,8 @@ pub(crate) fn build(
     options: BuildOptions,
     keep: Keep,
 ) -> Result<Cache<AnyEviction>> {
+    // Also where no side is flash, and the stack would not be built.
+    refuse_block_only(config)?;
     let disks = (0..keys.disks).map(|number| {
         let store = slow(keys, options, keep)?;
         let mut uuid = [0; 16];

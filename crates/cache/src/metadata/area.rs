@@ -2,7 +2,7 @@
 
 use super::Write;
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store, StoreResult, Token};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Store, StoreResult, wait};
 use std::collections::BTreeMap;
 
 /// A range of bytes, used only when a cache is created or opened.
@@ -91,23 +91,8 @@ impl<'a, S: Store + ?Sized> StoreArea<'a, S> {
         let payload = if self.store.stores_bytes() { payload } else { Payload::None };
         let command = BlockCommand::new(op, Extent { offset, len }, Hint::default());
         let token = self.store.submit(command, payload, self.at)?;
-        self.at = self.at.max(self.wait(token));
+        self.at = wait(self.store, token, self.at);
         Ok(())
-    }
-
-    fn wait(&mut self, token: Token) -> SimTime {
-        if let Some(done) = self.store.completion(token) {
-            return done;
-        }
-        self.store.watch(token, 0);
-        let mut out = Vec::new();
-        while let Some(next) = self.store.next_event() {
-            self.store.advance(next, &mut out);
-            if let Some(last) = out.last() {
-                return last.at;
-            }
-        }
-        unreachable!("a store that does not know a completion reports it")
     }
 }
 

@@ -22,7 +22,7 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
         let verb = format!("{verb:?}").to_lowercase();
         return Err(Failure::usage(format!("{verb}: expected --zone N, or --all for every zone")));
     }
-    let ask = ZoneAsk { verb, namespace: 0, zone: args.zone };
+    let ask = ZoneAsk { verb, zone: args.zone };
     let lines = match &args.image {
         None => {
             let answer = connect(args.socket.as_deref(), console)?.ask(&Ask::Zone { ask })?;

@@ -200,6 +200,7 @@ impl<'a> Engine<'a> {
         self.settle()
     }
 
+    #[cold]
     fn submit_reset(&mut self, namespace: u32, zone: u64, pending: Pending) -> Result<(), Failure> {
         let command = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(zone) };
         self.submit(namespace, Command::Zone(command), pending).map_err(|error| Failure::Request {
@@ -344,11 +345,18 @@ impl<'a> Engine<'a> {
     #[inline]
     fn pump(&mut self, job: u32) -> Result<(), Failure> {
         self.go_on(job)?;
-        // What it left others may use.
+        if !self.zones.is_empty() {
+            self.wake_zoned();
+        }
+        Ok(())
+    }
+
+    /// What a job left of zones others may use.
+    #[inline(never)]
+    fn wake_zoned(&mut self) {
         for set in &mut self.zones {
             self.wakes.extend(set.woken.drain(..).map(|job| Reverse((self.now, job))));
         }
-        Ok(())
     }
 
     #[inline]

@@ -263,7 +263,9 @@ impl Process {
         }
     }
 
-    /// The next request of a job with a `zonemode`, whose zones may choose another direction.
+    /// The next request of a job with a `zonemode`, whose zones may choose another direction. Not inlined
+    /// into the path of jobs without.
+    #[inline(never)]
     fn walk(&mut self, wanted: Option<Direction>, sets: &mut [ZoneSet]) -> Next {
         let Source::Zoned(walker) = &mut self.source else { return Next::Nothing };
         match walker.step(wanted, self.inflight, sets) {
@@ -316,6 +318,7 @@ impl Process {
     }
 
     /// A request is done that kept others out of a zone.
+    #[inline(never)]
     pub fn leave_zone(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) {
         if let Some(walker) = self.walker() {
             walker.completed(used, sets);

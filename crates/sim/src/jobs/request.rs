@@ -2,6 +2,7 @@
 
 use nandscape_core::Extent;
 use nandscape_jobs::Direction;
+use std::num::NonZeroU32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -13,12 +14,31 @@ pub(crate) struct Request {
     pub zone: Option<ZoneUse>,
 }
 
-/// The zone that a request under way keeps other jobs out of.
+/// The zone that a request under way keeps other jobs out of. Small, since every request has room for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ZoneUse {
-    /// Index into the sets of zones.
-    pub set: u32,
-    pub zone: u32,
-    /// It is a write up to the end of the zone.
-    pub fills: bool,
+    /// Index into the sets of zones, plus one.
+    set: NonZeroU32,
+    /// Twice the zone, plus one for a write up to its end.
+    zone: u32,
+}
+
+impl ZoneUse {
+    /// By a request that `fills` the zone or not.
+    pub fn new(set: u32, zone: u32, fills: bool) -> Self {
+        assert!(zone < 1 << 31, "zone {zone}");
+        Self { set: NonZeroU32::MIN.saturating_add(set), zone: zone << 1 | u32::from(fills) }
+    }
+
+    pub const fn set(self) -> usize {
+        self.set.get() as usize - 1
+    }
+
+    pub const fn zone(self) -> u32 {
+        self.zone >> 1
+    }
+
+    pub const fn fills(self) -> bool {
+        self.zone & 1 == 1
+    }
 }

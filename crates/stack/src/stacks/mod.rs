@@ -8,7 +8,7 @@ mod zone_map;
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, nand, with_faults, with_time};
 use crate::interfaces::Place;
-use crate::kinds::StackKind;
+use crate::kinds::{BLOCK, StackKind};
 use crate::memory;
 use nandscape_core::{AnyDevice, Subsystem};
 use nandscape_media::Breakable;
@@ -52,8 +52,11 @@ pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, last
 }
 
 /// Refuses what only a block device on flash has.
-fn refuse_block_only(config: &StackConfig) -> Result<()> {
+pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
     let name = config.stack.info.name;
+    if name == BLOCK.info.name {
+        return Ok(());
+    }
     let what = if !config.partition.is_plain() {
         "[sets] and [namespaces]"
     } else if config.packing.is_some() {

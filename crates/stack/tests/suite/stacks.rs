@@ -101,6 +101,7 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("zone", &["zone.zrwa_size=16KiB", "zone.zrwa_granularity=512"], "zone.zrwa_granularity"),
         ("zone", &["zone.spare=39", "zone.blocks_per_die=2"], "zone.spare"),
         ("zone", &["cache.device=flash"], "[cache]"),
+        ("zone", &["cache.device=ram"], "[cache]"),
         ("zone-map", &["ftl.op=0.0"], "ftl.op"),
         ("zone-map", &["cache.device=flash"], "[cache]"),
         ("zone-map", &["zone.max_active=1"], "gc_frontier"),

@@ -462,7 +462,7 @@ impl Walker {
                 Direction::Write => set.wrote(zone, offset + len),
                 Direction::Trim => set.reset(zone),
             }
-            ZoneUse { set: number, zone, fills }
+            ZoneUse::new(number, zone, fills)
         });
         let hint = if direction == Direction::Write { self.hints.next(&mut self.draws.other) } else { 0 };
         let extent = Extent::new(file.plan.base + offset, len);
@@ -471,12 +471,12 @@ impl Walker {
 
     /// A request is done that kept others out of a zone.
     pub fn completed(&mut self, used: ZoneUse, sets: &mut [ZoneSet]) {
-        let set = &mut sets[used.set as usize];
-        if used.fills {
-            set.close(used.zone, &mut self.held);
+        let set = &mut sets[used.set()];
+        if used.fills() {
+            set.close(used.zone(), &mut self.held);
         }
         set.inflight -= 1;
-        set.release(used.zone);
+        set.release(used.zone());
     }
 }
 
