@@ -29,6 +29,19 @@ words!(pub ZoneState: Empty = "empty", ImplicitlyOpen = "implicitly-open",
     Offline = "offline");
 
 impl ZoneState {
+    /// A letter for it, in charts and strips of cells.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Empty => 'e',
+            Self::ImplicitlyOpen => 'i',
+            Self::ExplicitlyOpen => 'o',
+            Self::Closed => 'c',
+            Self::Full => 'f',
+            Self::ReadOnly => 'r',
+            Self::Offline => 'x',
+        }
+    }
+
     /// Whether it takes one of the open resources.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::ImplicitlyOpen | Self::ExplicitlyOpen)
@@ -156,6 +169,18 @@ pub struct Zone {
     pub attributes: ZoneAttributes,
     /// The host's bytes, if it set any since the last reset.
     pub extension: Option<Box<[u8]>>,
+}
+
+impl Zone {
+    /// Bytes below its write pointer; its capacity if it is full, also if it was finished, and 0 where neither
+    /// means anything.
+    pub const fn written_bytes(&self) -> u64 {
+        match (self.write_pointer, self.state) {
+            (Some(pointer), _) => pointer - self.start,
+            (None, ZoneState::Full) => self.capacity,
+            (None, _) => 0,
+        }
+    }
 }
 
 /// Attributes of a zone, each a bit of its descriptor.

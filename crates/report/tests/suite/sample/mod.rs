@@ -248,6 +248,7 @@ fn result(
     let cost = Cost {
         map_table_bytes: manner.table_bytes,
         dram_bytes: manner.table_bytes + 70_000,
+        host_dram_bytes: 0,
         usable_bytes: 400 << 20,
         total_blocks: UNITS * BLOCKS,
         reserve_blocks: UNITS,
