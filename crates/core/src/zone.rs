@@ -42,6 +42,11 @@ impl ZoneState {
         }
     }
 
+    /// That of a letter.
+    pub fn of_letter(letter: char) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.letter() == letter)
+    }
+
     /// Whether it takes one of the open resources.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::ImplicitlyOpen | Self::ExplicitlyOpen)

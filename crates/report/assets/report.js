@@ -385,7 +385,7 @@
 
   // ---- zones over the run -------------------------------------------------------------------------------------------------
   // A cell for each row of zones and each moment, as wide as the time until the next one.
-  const LEFT = 52, BOTTOM = 34, RIGHT = 8;
+  const LEFT = 52, TOP = 6, BOTTOM = 34, RIGHT = 8;
   const zoneCards = [...document.querySelectorAll("figure[data-zones]")].map((figure) => {
     const { zones, each, time, names, states, written, valid } = data.runs[+figure.dataset.zones].zones;
     const shares = { written: decode(written), valid: valid ? decode(valid) : null };
@@ -418,44 +418,45 @@
     if (valid != null) parts.push(`${valid} % valid`);
     return `${zonesOf(card, row)} at ${nanos(card.time[column])}: ${parts.join(", ")}`;
   };
-  const tick = (count, most) => {
-    const step = [1, 2, 5].flatMap((n) => Array.from({ length: 9 }, (_, e) => n * 10 ** e)).sort((a, b) => a - b);
-    return step.find((n) => count / n <= most) ?? count;
+  // A round step of which at most so many fit.
+  const roundStep = (span, most) => {
+    const power = 10 ** Math.floor(Math.log10(span / most));
+    return [1, 2, 5, 10].map((n) => n * power).find((step) => span / step <= most);
   };
   const zoneLegend = (card) => {
     const legend = card.figure.querySelector(".zone-legend");
     legend.textContent = "";
-    const add = (name, text, style) => {
-      const mark = document.createElement("span");
-      mark.className = name;
-      Object.assign(mark.style, style);
-      const label = document.createElement("span");
-      label.textContent = text;
-      legend.append(mark, label);
+    const add = (text, mark, ink) => {
+      const entry = document.createElement("span");
+      if (mark) entry.innerHTML = `<span class="${mark}" style="background: ${ink}"></span>`;
+      entry.append(text);
+      legend.append(entry);
     };
     if (card.view !== "state") {
-      add("", "0 %", {});
-      add("ramp", "100 %", { background: RAMP });
-      if (card.view === "valid") add("key", "unknown", { background: css("--grid") });
+      add("0 %");
+      add("100 %", "ramp", RAMP);
+      if (card.view === "valid") add("unknown", "key", css("--grid"));
       return;
     }
     const seen = new Set(card.states.join(""));
-    for (const [letter, name] of card.names) if (seen.has(letter)) add("key", `${letter} ${name}`, { background: css("--z-" + letter) });
-    add("", "paler: less is written", {});
+    for (const [letter, name] of card.names) if (seen.has(letter)) add(`${letter} ${name}`, "key", css("--z-" + letter));
+    add("paler: less is written");
   };
   const paintZones = (card) => {
     const { canvas, rows, states } = card;
     const dpr = devicePixelRatio;
     const outer = Math.max(200, card.figure.clientWidth - 34);
     const height = Math.min(Math.max(rows * 14, 84), 320);
-    canvas.style.height = `${height + BOTTOM}px`;
+    const whole = TOP + height + BOTTOM;
+    canvas.style.height = `${whole}px`;
     canvas.width = Math.round(outer * dpr);
-    canvas.height = Math.round((height + BOTTOM) * dpr);
+    canvas.height = Math.round(whole * dpr);
     const width = outer - LEFT - RIGHT;
     const c = canvas.getContext("2d");
     c.scale(dpr, dpr);
-    c.clearRect(0, 0, outer, height + BOTTOM);
-    const x = edges(card, width);
+    // Cells begin and end on pixels of the screen, so that there are no seams.
+    const snap = (v) => Math.round(v * dpr) / dpr;
+    const x = edges(card, width).map((edge) => snap(LEFT + edge));
     const tall = height / rows;
     const gap = tall >= 8 ? 1 : 0;
     const inks = new Map([...card.names.keys()].map((letter) => [letter, css("--z-" + letter)]));
@@ -465,47 +466,47 @@
     c.textAlign = "center";
     c.textBaseline = "middle";
     for (let column = 0; column < states.length; column++) {
-      const from = LEFT + x[column];
       const wide = Math.max(x[column + 1] - x[column], 1 / dpr);
       for (let row = 0; row < rows; row++) {
         const letter = states[column][row];
         if (card.view === "state") {
           c.fillStyle = inks.get(letter);
-          c.globalAlpha = letter === "e" ? 0.35 : 0.3 + 0.7 * (shareOf(card, "written", column, row) / 100);
-          if (letter === "x" || letter === "r") c.globalAlpha = 1;
+          // What cannot be written any more has no share.
+          c.globalAlpha = letter === "r" || letter === "x" ? 1 : 0.3 + 0.7 * (shareOf(card, "written", column, row) / 100);
         } else {
           const percent = shareOf(card, card.view, column, row);
           c.fillStyle = percent == null ? unknown : `rgb(${shade(percent / 100)})`;
         }
-        // A hair wider, so that neighbours leave no seam.
-        c.fillRect(from, row * tall, wide + (gap ? 0 : 0.4), tall - gap);
+        const from = snap(TOP + row * tall);
+        c.fillRect(x[column], from, wide, snap(TOP + (row + 1) * tall) - from - gap);
         c.globalAlpha = 1;
         card.cells++;
         if (card.view === "state" && wide >= 13 && tall >= 12) {
           c.fillStyle = ink;
-          c.fillText(letter, from + wide / 2, (row + 0.5) * tall);
+          c.fillText(letter, x[column] + wide / 2, TOP + (row + 0.5) * tall);
         }
       }
     }
     c.fillStyle = soft;
     c.font = "11px system-ui, sans-serif";
     c.textAlign = "right";
-    const step = tick(rows, Math.max(2, height / 22));
-    for (let row = 0; row < rows; row += step) c.fillText(String(row * card.each), LEFT - 6, (row + 0.5) * tall);
+    const step = Math.max(1, roundStep(rows * card.each, Math.max(2, height / 22)) / card.each);
+    for (let row = 0; row < rows; row += step) {
+      c.fillText(String(Math.round(row * card.each)), LEFT - 6, TOP + (Math.floor(row) + 0.5) * tall);
+    }
     c.textBaseline = "top";
     const [begin, end] = [card.time[0], card.time.at(-1)];
-    const marks = Math.max(1, Math.floor(width / 110));
-    for (let i = 0; i <= marks; i++) {
-      const t = begin + ((end - begin) * i) / marks;
-      const at = LEFT + (x.at(-2) * i) / marks;
-      c.fillRect(at, height + 1, 1, 4);
-      c.textAlign = i === 0 ? "left" : i === marks ? "right" : "center";
-      c.fillText(nanos(t), at, height + 7);
+    const each = roundStep(end - begin || 1, Math.max(2, width / 90));
+    for (let t = Math.ceil(begin / each) * each; t <= end; t += each) {
+      const at = x[0] + ((x.at(-2) - x[0]) * (t - begin)) / (end - begin || 1);
+      c.fillRect(snap(at), TOP + height + 1, 1, 4);
+      c.textAlign = t === begin ? "left" : at > x.at(-1) - 30 ? "right" : "center";
+      c.fillText(nanos(t), at, TOP + height + 7);
     }
     c.textAlign = "center";
-    c.fillText("time", LEFT + width / 2, height + 21);
+    c.fillText("time", LEFT + width / 2, TOP + height + 21);
     c.save();
-    c.translate(9, height / 2);
+    c.translate(9, TOP + height / 2);
     c.rotate(-Math.PI / 2);
     c.fillText("zone", 0, -5);
     c.restore();
@@ -513,7 +514,7 @@
       const [column, row] = card.cell;
       c.strokeStyle = ink;
       c.lineWidth = 2;
-      c.strokeRect(LEFT + x[column] - 1, row * tall - 1, Math.max(x[column + 1] - x[column], 2) + 2, tall + 2);
+      c.strokeRect(x[column] - 1, TOP + row * tall - 1, Math.max(x[column + 1] - x[column], 2) + 2, tall + 2);
     }
     card.at.textContent = describe(card);
     zoneLegend(card);
@@ -535,9 +536,9 @@
     };
     card.canvas.addEventListener("mousemove", (event) => {
       const [, height, x, tall] = card.last;
-      const [left, top] = [event.offsetX - LEFT, event.offsetY];
-      if (left < 0 || left >= x.at(-1) || top < 0 || top >= height) return;
-      choose([x.findLastIndex((edge) => edge <= left), Math.min(card.rows - 1, Math.floor(top / tall))]);
+      const [left, top] = [event.offsetX, event.offsetY - TOP];
+      if (left < x[0] || left >= x.at(-1) || top < 0 || top >= height) return;
+      choose([x.findLastIndex((edge) => edge <= left), Math.floor(top / tall)]);
     });
     const leave = () => document.activeElement !== card.canvas && choose(null);
     card.canvas.addEventListener("mouseleave", leave);

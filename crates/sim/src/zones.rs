@@ -32,8 +32,8 @@ pub struct ZoneHistory {
 /// The zones of a namespace at one moment. Neighbours share a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneColumn {
-    /// A letter for each row, see [`ZoneState::letter`]. Of several zones that of the most open ones; without
-    /// any, closed if one is closed; else the most frequent state.
+    /// A letter for each row, see [`ZoneState::letter`]. Of several zones that of an open one if there is any,
+    /// else of a closed one, else the most frequent state.
     pub states: String,
     /// Percent of the capacity of each row below write pointers; a full zone counts as written.
     pub written: Vec<u8>,
@@ -41,6 +41,28 @@ pub struct ZoneColumn {
     /// is known. Empty where no layer knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub valid: Vec<Option<u8>>,
+}
+
+impl ZoneColumn {
+    /// The same with two rows in one, of which the last may be one alone. Zones of a row count alike.
+    #[must_use]
+    pub fn halved(&self) -> Self {
+        let mean = |percents: &[u8]| {
+            percents.iter().map(|percent| u32::from(*percent)).sum::<u32>().div_ceil(percents.len() as u32) as u8
+        };
+        let states: Vec<ZoneState> = self.states.chars().filter_map(ZoneState::of_letter).collect();
+        let weight = |state: &&ZoneState| (state.is_open(), state.is_active());
+        let state = |two: &[ZoneState]| two.iter().rev().max_by_key(weight).map_or('?', |state| state.letter());
+        let valid = |two: &[Option<u8>]| {
+            let known: Vec<u8> = two.iter().copied().flatten().collect();
+            (!known.is_empty()).then(|| mean(&known))
+        };
+        Self {
+            states: states.chunks(2).map(state).collect(),
+            written: self.written.chunks(2).map(mean).collect(),
+            valid: self.valid.chunks(2).map(valid).collect(),
+        }
+    }
 }
 
 /// Looks at the zones of a namespace one after another.

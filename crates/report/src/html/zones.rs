@@ -116,8 +116,8 @@ fn about(zones: &ZonesResult, history: &ZoneHistory) -> String {
     let rows = match history.zones_per_row {
         1 => "a row for each zone".to_owned(),
         several => format!(
-            "a row for {several} neighbouring zones: the state of the most open ones, without any of closed \
-             ones, else the most frequent; shares are means"
+            "a row for {several} neighbours: that of an open zone if there is one, else of a closed one, \
+             else the most frequent state; shares are means"
         ),
     };
     let columns = history.columns.len() as u64;
