@@ -67,7 +67,7 @@ const ATTRIBUTES: [(ZoneAttributes, &str); 5] = [
 /// Does what is asked and gives the zones it was about, as they are then. Changes wait for the device; those of
 /// zones below a layer of the host are refused.
 pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> NamespaceResult<Vec<ZoneLine>> {
-    let refused = NamespaceError::NotSupported { command: "zone commands" };
+    let refused = NamespaceError::NotSupported { command: "zone management" };
     let is_zoned = subsystem.namespaces().get(ask.namespace as usize).map(|info| info.zones.is_some());
     let shape = subsystem.inspect().zones.map(|zones| zones.zone_shape(ask.namespace));
     let (Some(is_zoned), Some(shape)) = (is_zoned, shape) else { return Err(refused) };

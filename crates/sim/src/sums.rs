@@ -157,10 +157,7 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         latency_ns: run.latency_ns,
         cost: cost.into(),
         placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
-        between: BetweenResult {
-            zones: ZonesResult::of(&inside),
-            policy: None,
-        },
+        between: BetweenResult { zones: ZonesResult::of(&inside), policy: None },
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),

@@ -48,11 +48,13 @@ impl ZoneColumn {
     #[must_use]
     pub fn halved(&self) -> Self {
         let mean = |percents: &[u8]| {
-            percents.iter().map(|percent| u32::from(*percent)).sum::<u32>().div_ceil(percents.len() as u32) as u8
+            percents.iter().map(|percent| u32::from(*percent)).sum::<u32>().div_ceil(percents.len() as u32)
+                as u8
         };
         let states: Vec<ZoneState> = self.states.chars().filter_map(ZoneState::of_letter).collect();
         let weight = |state: &&ZoneState| (state.is_open(), state.is_active());
-        let state = |two: &[ZoneState]| two.iter().rev().max_by_key(weight).map_or('?', |state| state.letter());
+        let state =
+            |two: &[ZoneState]| two.iter().rev().max_by_key(weight).map_or('?', |state| state.letter());
         let valid = |two: &[Option<u8>]| {
             let known: Vec<u8> = two.iter().copied().flatten().collect();
             (!known.is_empty()).then(|| mean(&known))
@@ -216,4 +218,67 @@ fn drop_every_second<T>(list: &mut Vec<T>) {
         place += 1;
         place % 2 == 1
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_core::zone::ZoneAttributes;
+
+    fn zone(state: ZoneState, written: u64) -> Zone {
+        let write_pointer = state.has_write_pointer().then_some(written);
+        Zone { start: 0, capacity: 100, write_pointer, state, attributes: ZoneAttributes(0), extension: None }
+    }
+
+    fn scanned(letters: &str, most_rows: u32) -> ZoneColumn {
+        let mut scan = ZoneScan::new(letters.len() as u32, most_rows);
+        for letter in letters.chars() {
+            scan.add(&zone(ZoneState::of_letter(letter).unwrap(), 30), None);
+        }
+        scan.finish().1
+    }
+
+    #[test]
+    fn a_row_of_several_zones_shows_an_open_one_then_a_closed_one_then_the_most_frequent() {
+        for (zones, row) in [
+            ("fffi", "i"),
+            ("ooif", "o"),
+            ("fcff", "c"),
+            ("fcif", "i"),
+            ("eeff", "f"),
+            ("eeef", "e"),
+            ("xfrr", "r"),
+        ] {
+            assert_eq!(scanned(zones, 1).states, row, "{zones}");
+        }
+        // Five zones in at most two rows: three and two.
+        assert_eq!(scanned("eeefi", 2).states, "ei");
+        assert_eq!(scanned("eiocfrx", 100).states, "eiocfrx");
+    }
+
+    #[test]
+    fn shares_are_of_the_capacity_and_unknown_ones_do_not_count() {
+        let mut scan = ZoneScan::new(4, 2);
+        scan.add(&zone(ZoneState::Closed, 50), None);
+        scan.add(&zone(ZoneState::Full, 0), Some(40));
+        scan.add(&zone(ZoneState::Empty, 0), None);
+        scan.add(&zone(ZoneState::Offline, 0), None);
+        let (states, column) = scan.finish();
+        assert_eq!(column.written, [75, 0]);
+        assert_eq!(column.valid, [Some(40), None], "of the full zone alone");
+        assert_eq!(states.values().sum::<u32>(), 4);
+        assert_eq!(scanned("fffe", 2).valid, [], "nobody knows");
+        assert_eq!((column.halved().written, column.halved().valid), (vec![38], vec![Some(40)]));
+    }
+
+    #[test]
+    fn two_rows_in_one_are_what_a_scan_of_larger_rows_finds() {
+        for zones in ["eeii", "ffci", "ccff", "eeeeoo"] {
+            assert_eq!(
+                scanned(zones, 99).halved().states,
+                scanned(zones, zones.len() as u32 / 2).states,
+                "{zones}"
+            );
+        }
+    }
 }

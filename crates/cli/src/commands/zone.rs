@@ -5,7 +5,7 @@ use crate::args::{ZoneArgs, ZoneVerbArg};
 use crate::console::{Console, Failure, Result, Screen};
 use nandscape_core::SimTime;
 use nandscape_core::units::format_bytes;
-use nandscape_engine::control::Ask;
+use nandscape_engine::control::{Ask, ClientError};
 use nandscape_engine::zones::{ZoneAsk, ZoneLine, ZoneVerb, act};
 use nandscape_stack::{Storage, Typed, build_stored, storing};
 use std::fmt::Write;
@@ -25,7 +25,11 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
     let ask = ZoneAsk { verb, namespace: 0, zone: args.zone };
     let lines = match &args.image {
         None => {
-            let answer = connect(args.socket.as_deref(), console)?.ask(&Ask::Zone { ask })?;
+            let mut client = connect(args.socket.as_deref(), console)?;
+            let answer = client.ask(&Ask::Zone { ask }).map_err(|error| match error {
+                ClientError::Refused { .. } => Failure::run(format!("{}{error}", named(args.zone))),
+                error => error.into(),
+            })?;
             serde_json::from_value(answer.unwrap_or_default()).map_err(Failure::run)?
         }
         Some(path) => {
@@ -39,7 +43,7 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
             let config = storing::resolve(&Typed::new(), &storage)?;
             let mut stored = build_stored(&config, &storage)?;
             let lines = act(&mut *stored.subsystem, ask, SimTime::ZERO)
-                .map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
+                .map_err(|error| Failure::run(format!("{}: {}{error}", path.display(), named(args.zone))))?;
             if verb != ZoneVerb::Report {
                 let at = stored.subsystem.idle_from();
                 stored.subsystem.shutdown(at).map_err(Failure::run)?;
@@ -48,6 +52,11 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
         }
     };
     if args.json { console.json(&lines) } else { console.result(&table(&lines, &Screen::of_stdout())) }
+}
+
+/// The zone that an error is about.
+fn named(zone: Option<u32>) -> String {
+    zone.map_or_else(String::new, |zone| format!("zone {zone}: "))
 }
 
 /// From so many columns on a terminal shows shares as bars, too.
@@ -63,7 +72,8 @@ fn table(lines: &[ZoneLine], screen: &Screen) -> String {
         "{:>6}  {:>14}  {:>10}  {:>10}  {valid_head}{bar_head}{:<16} attributes\n",
         "zone", "start", "capacity", "written", "state"
     );
-    let share = |bytes: u64, line: &ZoneLine| format!("{:.0} %", bytes as f64 * 100.0 / line.capacity.max(1) as f64);
+    let share =
+        |bytes: u64, line: &ZoneLine| format!("{:.0} %", bytes as f64 * 100.0 / line.capacity.max(1) as f64);
     for line in lines {
         let written = line.write_pointer.map_or_else(|| "-".to_owned(), |at| format_bytes(at - line.start));
         let _ = write!(

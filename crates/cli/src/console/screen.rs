@@ -67,6 +67,7 @@ impl Screen {
 /// Whether the locale says so.
 fn is_utf8() -> bool {
     let set = |name: &&str| env::var(name).is_ok_and(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find(|name| set(name)).and_then(|name| env::var(name).ok());
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find(|name| set(name)).and_then(|name| env::var(name).ok());
     locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
 }

@@ -6,8 +6,8 @@ use super::escape::text;
 use super::maps::base64;
 use super::tables::frame;
 use crate::number::grouped;
-use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_core::Word;
+use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_core::zone::ZoneState;
 use nandscape_sim::result::ZonesResult;
 use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
@@ -63,7 +63,8 @@ const UNKNOWN: u8 = 255;
 /// The data of a run's chart, column by column.
 pub(super) fn data(zones: &ZonesResult) -> Option<Value> {
     let history = over_time(zones)?;
-    let bytes = |of: fn(&ZoneColumn) -> Vec<u8>| base64(&history.columns.iter().flat_map(of).collect::<Vec<_>>());
+    let bytes =
+        |of: fn(&ZoneColumn) -> Vec<u8>| base64(&history.columns.iter().flat_map(of).collect::<Vec<_>>());
     let valid = |column: &ZoneColumn| match column.valid.as_slice() {
         [] => vec![UNKNOWN; column.written.len()],
         valid => valid.iter().map(|percent| percent.unwrap_or(UNKNOWN)).collect(),

@@ -127,7 +127,8 @@ fn state(out: &mut String, stat: &Stat) {
         let data = 100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64;
         let data = format!("{} hold data ({data:.1} %)", format_bytes(space.live_bytes));
         row(out, "space", &format!("{blocks}, {} bad; {data}", space.bad_blocks));
-        let cost = [stat.cost.dram_bytes, stat.cost.host_dram_bytes, stat.cost.usable_bytes].map(format_bytes);
+        let cost =
+            [stat.cost.dram_bytes, stat.cost.host_dram_bytes, stat.cost.usable_bytes].map(format_bytes);
         let [device, host, usable] = cost;
         row(out, "cost", &format!("DRAM of the device {device}, of the host {host}; usable {usable}"));
         let (min, max) = (wear.erases_min, wear.erases_max);

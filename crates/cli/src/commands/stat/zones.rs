@@ -2,9 +2,9 @@
 //! written, and another for the share that is valid where that is known. Colour only repeats the letter.
 
 use crate::console::Screen;
+use nandscape_core::Word;
 use nandscape_core::units::format_bytes;
 use nandscape_core::zone::ZoneState;
-use nandscape_core::Word;
 use nandscape_sim::result::ZonesResult;
 use nandscape_sim::zones::ZoneColumn;
 
@@ -25,14 +25,16 @@ pub fn strip(zones: &ZonesResult, screen: &Screen) -> Vec<String> {
     let kinds = if column.valid.is_empty() { 2 } else { 3 };
     let lines = |column: &ZoneColumn| column.states.len().div_ceil(across) * kinds;
     let legend = wrapped("", &legend(&column, each, screen), screen.width);
-    while out.len() + legend.len() + lines(&column) + OTHER_LINES > screen.height && column.states.len() > 16 {
+    while out.len() + legend.len() + lines(&column) + OTHER_LINES > screen.height && column.states.len() > 16
+    {
         (column, each) = (column.halved(), each * 2);
     }
     let legend = wrapped("", &self::legend(&column, each, screen), screen.width);
     for first in (0..column.states.len()).step_by(across) {
         let cells = first..column.states.len().min(first + across);
         let label = |text: &str| format!("{text:>LABEL$} ");
-        let states: String = column.states[cells.clone()].chars().map(|state| screen.coloured(state)).collect();
+        let states: String =
+            column.states[cells.clone()].chars().map(|state| screen.coloured(state)).collect();
         out.push(label(&(first * each as usize).to_string()) + &states);
         let shades = |percents: &mut dyn Iterator<Item = Option<u8>>| -> String {
             percents.map(|percent| percent.map_or('?', |percent| screen.shade(percent))).collect()
@@ -106,7 +108,9 @@ mod tests {
             zones: cells as u32,
             capacity_bytes: 1 << 20,
             max_open: Some(6),
-            states: [("empty", 5), ("implicitly-open", 3), ("closed", 1)].map(|(s, n)| (s.to_owned(), n)).into(),
+            states: [("empty", 5), ("implicitly-open", 3), ("closed", 1)]
+                .map(|(s, n)| (s.to_owned(), n))
+                .into(),
             history: Some(history),
             ..ZonesResult::default()
         }
@@ -121,7 +125,10 @@ mod tests {
         for (width, height) in [(24, 24), (40, 60), (80, 24), (200, 50)] {
             for cells in [1, 16, 100, 256] {
                 let lines = strip(&zones(cells), &plain(width, height));
-                assert!(lines.iter().all(|line| line.chars().count() <= width.max(25)), "{width}: {lines:#?}");
+                assert!(
+                    lines.iter().all(|line| line.chars().count() <= width.max(25)),
+                    "{width}: {lines:#?}"
+                );
                 assert!(lines.len() < height || cells <= 16 || width < 40, "{width} x {height}: {lines:#?}");
             }
         }
