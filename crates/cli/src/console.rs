@@ -3,6 +3,9 @@
 //! A server prints from threads of their own ([`log`]), so that nothing waits for whoever reads it.
 
 mod log;
+mod screen;
+
+pub use screen::Screen;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use log::Log;

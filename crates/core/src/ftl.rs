@@ -101,8 +101,10 @@ pub struct QuietRoom {
 pub struct Cost {
     /// Bytes of mapping table in the layer's own model (8 B an entry for the thesis strategies).
     pub map_table_bytes: u64,
-    /// DRAM the layer needs on a real device: maps, inverse maps, valid counts.
+    /// DRAM that the device needs: maps, inverse maps, valid counts, tables of zones.
     pub dram_bytes: u64,
+    /// The same in the memory of the host, where a translation layer of the host keeps it.
+    pub host_dram_bytes: u64,
     /// Logical capacity in bytes.
     pub usable_bytes: u64,
     pub total_blocks: u64,

@@ -11,7 +11,7 @@ use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
 use crate::placement::PlacementReport;
 use crate::vector::{ChunkDescriptor, VectorCounts, VectorGeometry};
-use crate::zone::{Zone, ZoneCounts};
+use crate::zone::{Zone, ZoneCounts, ZoneShape};
 
 /// Counts what hosts ask for.
 pub trait HostReports {
@@ -37,13 +37,16 @@ pub trait CacheReports {
     fn cache(&self) -> CacheReport;
 }
 
-/// Tells of zones.
+/// Tells of zones. A layer of the host over zones tells of those below it.
 pub trait ZoneReports {
-    /// Number of zones of a namespace.
-    fn zone_count(&self, namespace: u32) -> u32;
+    /// What never changes of the zones of a namespace.
+    fn zone_shape(&self, namespace: u32) -> ZoneShape;
 
     /// What a report says of a zone.
     fn zone(&self, namespace: u32, zone: u32) -> Zone;
+
+    /// Bytes of a zone that hold what hosts can still read; unknown where no layer of the host keeps count.
+    fn valid_bytes(&self, namespace: u32, zone: u32) -> Option<u64>;
 
     /// What happened to the zones of a namespace since the last reset.
     fn zone_counts(&self, namespace: u32) -> ZoneCounts;

@@ -29,6 +29,24 @@ words!(pub ZoneState: Empty = "empty", ImplicitlyOpen = "implicitly-open",
     Offline = "offline");
 
 impl ZoneState {
+    /// A letter for it, in charts and strips of cells.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Empty => 'e',
+            Self::ImplicitlyOpen => 'i',
+            Self::ExplicitlyOpen => 'o',
+            Self::Closed => 'c',
+            Self::Full => 'f',
+            Self::ReadOnly => 'r',
+            Self::Offline => 'x',
+        }
+    }
+
+    /// That of a letter.
+    pub fn of_letter(letter: char) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.letter() == letter)
+    }
+
     /// Whether it takes one of the open resources.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::ImplicitlyOpen | Self::ExplicitlyOpen)
@@ -156,6 +174,18 @@ pub struct Zone {
     pub attributes: ZoneAttributes,
     /// The host's bytes, if it set any since the last reset.
     pub extension: Option<Box<[u8]>>,
+}
+
+impl Zone {
+    /// Bytes below its write pointer; its capacity if it is full, also if it was finished, and 0 where neither
+    /// means anything.
+    pub const fn written_bytes(&self) -> u64 {
+        match (self.write_pointer, self.state) {
+            (Some(pointer), _) => pointer - self.start,
+            (None, ZoneState::Full) => self.capacity,
+            (None, _) => 0,
+        }
+    }
 }
 
 /// Attributes of a zone, each a bit of its descriptor.

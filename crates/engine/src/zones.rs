@@ -1,8 +1,8 @@
 //! What people ask of zones: reports, and changes of state, one zone or all.
 
 use nandscape_core::command::Payload;
-use nandscape_core::zone::{Zone, ZoneAction, ZoneAttributes, ZoneCommand, ZoneFilter};
-use nandscape_core::{Command, NamespaceError, NamespaceResult, Reply, SimTime, Subsystem};
+use nandscape_core::zone::{Zone, ZoneAction, ZoneAttributes, ZoneCommand};
+use nandscape_core::{Command, NamespaceError, NamespaceResult, SimTime, Subsystem};
 use serde::{Deserialize, Serialize};
 
 /// A change of state, or none: a report.
@@ -44,6 +44,9 @@ pub struct ZoneLine {
     pub capacity: u64,
     /// Byte at which it is written next; absent where the state has no such place.
     pub write_pointer: Option<u64>,
+    /// Bytes that hold what hosts can still read; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid: Option<u64>,
     /// Its state.
     pub state: String,
     /// Attributes that are set.
@@ -58,17 +61,18 @@ const ATTRIBUTES: [(ZoneAttributes, &str); 5] = [
     (ZoneAttributes::EXTENSION, "descriptor-extension"),
 ];
 
-/// Does what is asked and gives the zones it was about, as they are then. States change at once and are
-/// durable; the device may be busy with it for longer.
+/// Does what is asked and gives the zones it was about, as they are then. States change at once and are durable;
+/// the device may be busy with it for longer. Changes of zones below a layer of the host are refused.
 pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> NamespaceResult<Vec<ZoneLine>> {
-    let info = subsystem.namespaces().first().and_then(|info| info.zones);
-    let Some(shape) = info else { return Err(NamespaceError::NotSupported { command: "zone commands" }) };
+    let refused = NamespaceError::NotSupported { command: "zone management" };
+    let is_zoned = subsystem.namespaces().first().map(|info| info.zones.is_some());
+    let shape = subsystem.inspect().zones.map(|zones| zones.zone_shape(0));
+    let (Some(is_zoned), Some(shape)) = (is_zoned, shape) else { return Err(refused) };
     if let Some(zone) = ask.zone
         && zone >= shape.zones
     {
         return Err(nandscape_core::zone::ZoneError::OutOfRange.into());
     }
-    let start = ask.zone.map(|zone| u64::from(zone) * shape.size);
     let action = match ask.verb {
         ZoneVerb::Report => None,
         ZoneVerb::Open => Some(ZoneAction::Open),
@@ -76,26 +80,29 @@ pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> Namespac
         ZoneVerb::Finish => Some(ZoneAction::Finish),
         ZoneVerb::Reset => Some(ZoneAction::Reset),
     };
-    let mut submit =
-        |command| Ok::<_, NamespaceError>(subsystem.submit(0, command, Payload::None, at)?.reply);
     if let Some(action) = action {
-        submit(Command::Zone(ZoneCommand::Manage { action, zone: start }))?;
-        submit(Command::FLUSH)?;
+        if !is_zoned {
+            return Err(refused);
+        }
+        let zone = ask.zone.map(|zone| u64::from(zone) * shape.size);
+        for command in [Command::Zone(ZoneCommand::Manage { action, zone }), Command::FLUSH] {
+            subsystem.submit(0, command, Payload::None, at)?;
+        }
     }
-    let from = start.unwrap_or(0);
-    let room = if ask.zone.is_some() { 1 } else { u64::MAX };
-    let report = ZoneCommand::Report { from, filter: ZoneFilter::All, room };
-    let Reply::Zones(report) = submit(Command::Zone(report))? else { return Ok(Vec::new()) };
-    Ok(report.zones.iter().map(|zone| line(zone, shape.size)).collect())
+    let Some(zones) = subsystem.inspect().zones else { return Err(refused) };
+    let asked = ask.zone.map_or(0..shape.zones, |zone| zone..zone + 1);
+    let line = |zone| line(zone, &zones.zone(0, zone), zones.valid_bytes(0, zone));
+    Ok(asked.map(line).collect())
 }
 
-fn line(zone: &Zone, size: u64) -> ZoneLine {
+fn line(number: u32, zone: &Zone, valid: Option<u64>) -> ZoneLine {
     let set = ATTRIBUTES.iter().filter(|(attribute, _)| zone.attributes.has(*attribute));
     ZoneLine {
-        zone: (zone.start / size) as u32,
+        zone: number,
         start: zone.start,
         capacity: zone.capacity,
         write_pointer: zone.write_pointer,
+        valid,
         state: zone.state.name().to_owned(),
         attributes: set.map(|(_, name)| (*name).to_owned()).collect(),
     }

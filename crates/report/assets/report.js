@@ -383,7 +383,189 @@
     paintGroup(box.dataset.heatScale, "shared");
   }
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => cards.forEach(draw));
+  // ---- zones over the run -------------------------------------------------------------------------------------------------
+  // A cell for each row of zones and each moment, as wide as the time until the next one.
+  const LEFT = 52, TOP = 6, BOTTOM = 34, RIGHT = 8;
+  const zoneCards = [...document.querySelectorAll("figure[data-zones]")].map((figure) => {
+    const { zones, each, time, names, states, written, valid } = data.runs[+figure.dataset.zones].zones;
+    const shares = { written: decode(written), valid: valid ? decode(valid) : null };
+    return {
+      figure, zones, each, time, names: new Map(names), states, shares, rows: states[0].length,
+      canvas: figure.querySelector("canvas"), at: figure.querySelector("output"), view: "state", cell: null, cells: 0, last: null,
+    };
+  });
+  const shareOf = (card, kind, column, row) => {
+    const percent = card.shares[kind]?.[column * card.rows + row];
+    return percent == null || percent === 255 ? null : percent;
+  };
+  // Where columns begin, in a plot so wide; the last is a moment, and gets as much as the others have in the mean.
+  const edges = (card, width) => {
+    const { time } = card;
+    const span = time.at(-1) - time[0] || 1;
+    const whole = span * (1 + 1 / Math.max(1, time.length - 1));
+    return [...time.map((t) => ((t - time[0]) / whole) * width), width];
+  };
+  const zonesOf = (card, row) => {
+    const first = row * card.each;
+    const last = Math.min(first + card.each, card.zones) - 1;
+    return first === last ? `zone ${first}` : `zones ${first} to ${last}`;
+  };
+  const describe = (card) => {
+    if (!card.cell) return "";
+    const [column, row] = card.cell;
+    const parts = [card.names.get(card.states[column][row]), `${shareOf(card, "written", column, row)} % written`];
+    const valid = shareOf(card, "valid", column, row);
+    if (valid != null) parts.push(`${valid} % valid`);
+    return `${zonesOf(card, row)} at ${nanos(card.time[column])}: ${parts.join(", ")}`;
+  };
+  // A round step of which at most so many fit.
+  const roundStep = (span, most) => {
+    const power = 10 ** Math.floor(Math.log10(span / most));
+    return [1, 2, 5, 10].map((n) => n * power).find((step) => span / step <= most);
+  };
+  const zoneLegend = (card) => {
+    const legend = card.figure.querySelector(".zone-legend");
+    legend.textContent = "";
+    const add = (text, mark, ink) => {
+      const entry = document.createElement("span");
+      if (mark) entry.innerHTML = `<span class="${mark}" style="background: ${ink}"></span>`;
+      entry.append(text);
+      legend.append(entry);
+    };
+    if (card.view !== "state") {
+      add("0 %");
+      add("100 %", "ramp", RAMP);
+      if (card.view === "valid") add("unknown", "key", css("--grid"));
+      return;
+    }
+    const seen = new Set(card.states.join(""));
+    for (const [letter, name] of card.names) if (seen.has(letter)) add(`${letter} ${name}`, "key", css("--z-" + letter));
+    add("paler: less is written");
+  };
+  const paintZones = (card) => {
+    const { canvas, rows, states } = card;
+    const dpr = devicePixelRatio;
+    const outer = Math.max(200, card.figure.clientWidth - 34);
+    const height = Math.min(Math.max(rows * 14, 84), 320);
+    const whole = TOP + height + BOTTOM;
+    canvas.style.height = `${whole}px`;
+    canvas.width = Math.round(outer * dpr);
+    canvas.height = Math.round(whole * dpr);
+    const width = outer - LEFT - RIGHT;
+    const c = canvas.getContext("2d");
+    c.scale(dpr, dpr);
+    // Cells begin and end on pixels of the screen, so that there are no seams.
+    const snap = (v) => Math.round(v * dpr) / dpr;
+    const x = edges(card, width).map((edge) => snap(LEFT + edge));
+    const tall = height / rows;
+    const gap = tall >= 8 ? 1 : 0;
+    const inks = new Map([...card.names.keys()].map((letter) => [letter, css("--z-" + letter)]));
+    const unknown = css("--grid"), ink = css("--ink"), soft = css("--soft");
+    card.cells = 0;
+    c.font = `${Math.min(11, tall - 2)}px system-ui, sans-serif`;
+    c.textAlign = "center";
+    c.textBaseline = "middle";
+    for (let column = 0; column < states.length; column++) {
+      const wide = Math.max(x[column + 1] - x[column], 1 / dpr);
+      for (let row = 0; row < rows; row++) {
+        const letter = states[column][row];
+        if (card.view === "state") {
+          c.fillStyle = inks.get(letter);
+          // What cannot be written any more has no share.
+          c.globalAlpha = letter === "r" || letter === "x" ? 1 : 0.3 + 0.7 * (shareOf(card, "written", column, row) / 100);
+        } else {
+          const percent = shareOf(card, card.view, column, row);
+          c.fillStyle = percent == null ? unknown : `rgb(${shade(percent / 100)})`;
+        }
+        const from = snap(TOP + row * tall);
+        c.fillRect(x[column], from, wide, snap(TOP + (row + 1) * tall) - from - gap);
+        c.globalAlpha = 1;
+        card.cells++;
+        if (card.view === "state" && wide >= 13 && tall >= 12) {
+          c.fillStyle = ink;
+          c.fillText(letter, x[column] + wide / 2, TOP + (row + 0.5) * tall);
+        }
+      }
+    }
+    c.fillStyle = soft;
+    c.font = "11px system-ui, sans-serif";
+    c.textAlign = "right";
+    const step = Math.max(1, roundStep(rows * card.each, Math.max(2, height / 22)) / card.each);
+    for (let row = 0; row < rows; row += step) {
+      c.fillText(String(Math.round(row * card.each)), LEFT - 6, TOP + (Math.floor(row) + 0.5) * tall);
+    }
+    c.textBaseline = "top";
+    const [begin, end] = [card.time[0], card.time.at(-1)];
+    const each = roundStep(end - begin || 1, Math.max(2, width / 90));
+    for (let t = Math.ceil(begin / each) * each; t <= end; t += each) {
+      const at = x[0] + ((x.at(-2) - x[0]) * (t - begin)) / (end - begin || 1);
+      c.fillRect(snap(at), TOP + height + 1, 1, 4);
+      c.textAlign = t === begin ? "left" : at > x.at(-1) - 30 ? "right" : "center";
+      c.fillText(nanos(t), at, TOP + height + 7);
+    }
+    c.textAlign = "center";
+    c.fillText("time", LEFT + width / 2, TOP + height + 21);
+    c.save();
+    c.translate(9, TOP + height / 2);
+    c.rotate(-Math.PI / 2);
+    c.fillText("zone", 0, -5);
+    c.restore();
+    if (card.cell) {
+      const [column, row] = card.cell;
+      c.strokeStyle = ink;
+      c.lineWidth = 2;
+      c.strokeRect(x[column] - 1, TOP + row * tall - 1, Math.max(x[column + 1] - x[column], 2) + 2, tall + 2);
+    }
+    card.at.textContent = describe(card);
+    zoneLegend(card);
+    card.last = [outer, height, x, tall];
+  };
+  for (const card of zoneCards) {
+    const buttons = [...card.figure.querySelectorAll("[data-zone-view]")];
+    for (const button of buttons) {
+      button.addEventListener("click", () => {
+        card.view = button.dataset.zoneView;
+        press(buttons, button);
+        paintZones(card);
+      });
+    }
+    const choose = (cell) => {
+      if (String(cell) === String(card.cell)) return;
+      card.cell = cell;
+      paintZones(card);
+    };
+    card.canvas.addEventListener("mousemove", (event) => {
+      const [, height, x, tall] = card.last;
+      const [left, top] = [event.offsetX, event.offsetY - TOP];
+      if (left < x[0] || left >= x.at(-1) || top < 0 || top >= height) return;
+      choose([x.findLastIndex((edge) => edge <= left), Math.floor(top / tall)]);
+    });
+    const leave = () => document.activeElement !== card.canvas && choose(null);
+    card.canvas.addEventListener("mouseleave", leave);
+    card.canvas.addEventListener("blur", () => choose(null));
+    card.canvas.addEventListener("focus", () => card.cell ?? choose([card.states.length - 1, 0]));
+    card.canvas.addEventListener("keydown", (event) => {
+      const [column, row] = card.cell ?? [card.states.length - 1, 0];
+      const far = Math.max(1, Math.round(card.states.length / 10));
+      const move = {
+        ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1],
+        PageUp: [-far, 0], PageDown: [far, 0], Home: [-1e9, 0], End: [1e9, 0],
+      }[event.key];
+      if (!move) return;
+      event.preventDefault();
+      const within = (v, most) => Math.min(Math.max(v, 0), most);
+      choose([within(column + move[0], card.states.length - 1), within(row + move[1], card.rows - 1)]);
+    });
+    paintZones(card);
+    new ResizeObserver(() => {
+      if (Math.abs(card.last[0] - Math.max(200, card.figure.clientWidth - 34)) > 1) paintZones(card);
+    }).observe(card.figure);
+  }
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    cards.forEach(draw);
+    zoneCards.forEach(paintZones);
+  });
 
   // ---- self-check ---------------------------------------------------------------------------------------------------------
   // With #selfcheck in its address the page says what it drew, for a test that reads the document afterwards.
@@ -419,6 +601,17 @@
       }
       for (const m of maps) {
         state.charts.push({ id: `${m.figure.dataset.heat}-${m.figure.dataset.run}`, cells: m.cells.length, pixels: inked(m.canvas, null) });
+      }
+      for (const card of zoneCards) {
+        // As somebody would with the keyboard: to the first moment, a zone down.
+        for (const key of ["Home", "ArrowDown"]) card.canvas.dispatchEvent(new KeyboardEvent("keydown", { key }));
+        const said = card.at.textContent;
+        const shown = {};
+        for (const button of card.figure.querySelectorAll("[data-zone-view]")) {
+          button.click();
+          shown[button.dataset.zoneView] = inked(card.canvas, null);
+        }
+        state.charts.push({ id: `zones-${card.figure.dataset.zones}`, zone_cells: card.cells, views: shown, said });
       }
       const requested = performance.getEntriesByType("resource").map((entry) => entry.name);
       const out = document.createElement("script");

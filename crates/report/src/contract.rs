@@ -4,8 +4,8 @@ use crate::number::grouped;
 use nandscape_core::units::format_bytes;
 use nandscape_trace::TraceStats;
 use nandscape_trace::stats::{
-    AlignedSequentiality, DeathTimes, Distribution, LARGE_BYTES, Lifetimes, Locality, Pattern, RequestScale,
-    SMALL_BYTES,
+    AlignedSequentiality, DeathTimes, Distribution, LARGE_BYTES, Lifetimes, Locality, Pattern, Patterns,
+    RequestScale, SMALL_BYTES,
 };
 use std::fmt::Write as _;
 
@@ -20,18 +20,27 @@ pub fn render(out: &mut String, stats: &TraceStats) {
     }
     let _ = writeln!(out, "\nkind of load");
     pattern(out, "whole", &patterns.whole);
-    for stream in patterns.streams.iter().take(STREAMS_SHOWN) {
+    // The largest of them, in the order of their numbers.
+    let mut sizes: Vec<u64> = patterns.streams.iter().map(|stream| stream.bytes).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let least = sizes.get(STREAMS_SHOWN - 1).copied().unwrap_or(0);
+    let shown: Vec<_> =
+        patterns.streams.iter().filter(|stream| stream.bytes >= least).take(STREAMS_SHOWN).collect();
+    for stream in &shown {
         pattern(out, &format!("volume {}, hint {}", stream.volume, stream.hint), stream);
     }
-    if patterns.streams.len() > STREAMS_SHOWN || patterns.further > 0 {
-        let more = patterns.streams.len().saturating_sub(STREAMS_SHOWN);
+    let more = patterns.unlisted + (patterns.streams.len() - shown.len()) as u64;
+    if more > 0 || patterns.further > 0 {
         let _ = writeln!(
             out,
             "  {:22} {} more of volume and hint, and {} requests of pairs beyond these",
             "",
-            grouped(more as u64),
+            grouped(more),
             grouped(patterns.further)
         );
+    }
+    if patterns.written.count > 1 {
+        line(out, "append-only", &append_only(patterns));
     }
     let _ = writeln!(out, "\nunwritten contract of SSDs (He et al., EuroSys 2017)");
     scale(out, &contract.request_scale);
@@ -41,6 +50,17 @@ pub fn render(out: &mut String, stats: &TraceStats) {
         death_times(out, &contract.death_times, block_bytes);
         lifetimes(out, &contract.lifetimes, block_bytes);
     }
+}
+
+/// Which of several streams only grow.
+pub fn append_only(patterns: &Patterns) -> String {
+    let (some, all) = (patterns.append_only, patterns.written);
+    format!(
+        "{} of {} written, {} of their bytes",
+        grouped(some.count),
+        grouped(all.count),
+        percent(some.write_bytes, all.write_bytes)
+    )
 }
 
 fn line(out: &mut String, name: &str, text: &str) {

@@ -18,6 +18,7 @@ mod fio_json;
 mod html;
 mod jobs;
 mod json;
+mod levels;
 mod metrics;
 mod notes;
 mod number;
@@ -44,6 +45,7 @@ pub use file::{write_atomically, write_atomically_with};
 pub use fio_json::render_fio_json;
 pub use html::render_html;
 pub use json::{render_json, render_json_document};
+pub use levels::{Level, render_levels_text};
 pub use reproduction::{
     ReproductionRow, RowKind, RowSeries, Verdict, render_reproduction_csv, render_reproduction_text,
 };

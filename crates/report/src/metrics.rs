@@ -145,8 +145,14 @@ pub static SUMMARY: &[Metric] = &[
     metric("merges", "in place", Count, Neither, "superblocks rewritten in place", |r| {
         unless_zero(r.layer.merges.in_place)
     }),
-    metric("", "DRAM", Bytes, Lower, "memory the layer needs on a real device", |r| {
+    metric("DRAM", "device", Bytes, Lower, "memory that the device needs for maps and tables", |r| {
         if_flash(r, r.cost.dram_bytes as f64)
+    }),
+    metric("DRAM", "host", Bytes, Lower, "memory that a translation layer of the host needs", |r| {
+        unless_zero(r.cost.host_dram_bytes)
+    }),
+    metric("", "usable", Bytes, Higher, "bytes that hosts can address", |r| {
+        if_flash(r, r.cost.usable_bytes as f64)
     }),
 ];
 

@@ -240,10 +240,11 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
         pair("merges", text);
     }
     let op = or_dash(over_provisioning(r), |op| format!("{:.1} %", op * 100.0));
-    let [dram, usable] = [cost.dram_bytes, cost.usable_bytes].map(format_bytes);
+    let [device, host, usable] = [cost.dram_bytes, cost.host_dram_bytes, cost.usable_bytes].map(format_bytes);
     let [reserve, total] = [cost.reserve_blocks, cost.total_blocks].map(grouped);
     let text = format!(
-        "DRAM {dram}, usable {usable}, over-provisioning {op}, {reserve} of {total} blocks in reserve"
+        "DRAM of the device {device}, of the host {host}; usable {usable}, over-provisioning {op}, \
+         {reserve} of {total} blocks in reserve"
     );
     pair("cost", text);
 }

@@ -4,6 +4,7 @@ use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
 use crate::result::{LatencyResult, LatencySummary};
 use crate::sums;
+use crate::zones::{ZoneHistory, ZoneRecorder};
 use hdrhistogram::Histogram;
 use nandscape_core::command::HostCounts;
 use nandscape_core::{CauseTable, FtlStats, Op, SimTime, Subsystem, TraceOp};
@@ -174,6 +175,9 @@ struct SeriesRecorder {
     next_at: u64,
     read_latency: LogHistogram,
     write_latency: LogHistogram,
+    zones: Option<ZoneRecorder>,
+    /// When zones are looked at next; for the first time before the first request.
+    zones_due_ns: u64,
 }
 
 impl Recorder {
@@ -191,6 +195,8 @@ impl Recorder {
                 next_at: FIRST_INTERVAL,
                 read_latency: LogHistogram::default(),
                 write_latency: LogHistogram::default(),
+                zones: None,
+                zones_due_ns: 0,
             }),
         }
     }
@@ -214,19 +220,33 @@ impl Recorder {
         self.completed += 1;
     }
 
-    /// Whether the series wants a point now.
+    /// Whether the series wants a point or a look at the zones now. The run began at `start`.
     #[inline]
-    pub fn wants_sample(&self) -> bool {
-        self.series.as_ref().is_some_and(|s| s.bytes >= s.next_at)
+    pub fn wants_sample(&self, start: SimTime) -> bool {
+        let now_ns = self.last_completion.since(start).0;
+        self.series.as_ref().is_some_and(|s| s.bytes >= s.next_at || now_ns >= s.zones_due_ns)
     }
 
-    /// Adds a point to the series.
+    /// Adds to the series what it wants.
     pub fn sample(&mut self, subsystem: &dyn Subsystem, start: SimTime) {
-        let requests = self.completed;
-        let simulated_ns = self.last_completion.since(start).0;
-        if let Some(series) = &mut self.series {
+        let (requests, simulated_ns) = (self.completed, self.last_completion.since(start).0);
+        let Some(series) = &mut self.series else { return };
+        if series.bytes >= series.next_at {
             series.sample(subsystem, requests, simulated_ns);
         }
+        if simulated_ns >= series.zones_due_ns {
+            match &mut series.zones {
+                Some(zones) => zones.look(simulated_ns, subsystem),
+                zones => *zones = ZoneRecorder::new(subsystem),
+            }
+            series.zones_due_ns = series.zones.as_ref().map_or(u64::MAX, |zones| zones.due_ns);
+        }
+    }
+
+    /// How zones stood, if the series was asked for and there are any.
+    pub fn take_zones(&mut self, subsystem: &dyn Subsystem, start: SimTime) -> Option<ZoneHistory> {
+        let end_ns = self.last_completion.since(start).0;
+        Some(self.series.as_mut()?.zones.take()?.finish(end_ns, subsystem))
     }
 
     /// The last completion so far.
@@ -252,15 +272,17 @@ impl Recorder {
     }
 
     /// The series, with a last point at the end of the run.
-    pub fn into_series(mut self, subsystem: &dyn Subsystem, start: SimTime) -> Option<Series> {
+    pub fn into_series(self, subsystem: &dyn Subsystem, start: SimTime) -> Option<Series> {
         let is_stale = self
             .series
             .as_ref()
             .is_some_and(|s| s.series.samples.last().is_none_or(|last| last.requests < self.completed));
+        let (requests, simulated_ns) = (self.completed, self.last_completion.since(start).0);
+        let mut recorder = self.series?;
         if is_stale {
-            self.sample(subsystem, start);
+            recorder.sample(subsystem, requests, simulated_ns);
         }
-        let mut series = self.series?.series;
+        let mut series = recorder.series;
         let counts = sums::first(subsystem).first().and_then(|layer| layer.device().tally().program_counts);
         series.program_counts = counts.map(<[u32]>::to_vec);
         Some(series)

@@ -128,7 +128,10 @@ pub fn replay(
         latency_ns: recorder.latencies(),
     };
     let result = sums::document(runner.subsystem, layers, measured);
-    let result = RunResult { partial: end.stopped, error: end.failure, ..result };
+    let mut result = RunResult { partial: end.stopped, error: end.failure, ..result };
+    if let Some(zones) = &mut result.between.zones {
+        zones.history = recorder.take_zones(subsystem, end.start);
+    }
     let mut series = recorder.into_series(subsystem, end.start);
     if let Some(series) = &mut series {
         let wear = sums::wear(sums::first(subsystem), &erases_before, true);
@@ -256,7 +259,7 @@ impl<'a> Runner<'a> {
             }
             // Before the next request, so that counters and time speak of the same requests where none is
             // outstanding.
-            if recorder.wants_sample() {
+            if recorder.wants_sample(end.start) {
                 recorder.sample(self.subsystem, end.start);
             }
             if let Err(error) = self.issue(&record, now, recorder) {

@@ -433,8 +433,11 @@ pub fn ratio(over: u64, under: u64) -> Option<f64> {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct CostResult {
-    /// DRAM the layer needs on a real device.
+    /// DRAM that the device needs.
     pub dram_bytes: u64,
+    /// Memory that a translation layer of the host needs; 0 where there is none.
+    #[serde(default)]
+    pub host_dram_bytes: u64,
     /// (physical - logical) / logical, over good blocks.
     pub op_ratio: f64,
     /// Logical capacity in bytes.
@@ -452,6 +455,7 @@ impl From<Cost> for CostResult {
         let spare = physical as f64 - cost.logical_pages as f64;
         Self {
             dram_bytes: cost.dram_bytes,
+            host_dram_bytes: cost.host_dram_bytes,
             op_ratio: if cost.logical_pages == 0 { 0.0 } else { spare / cost.logical_pages as f64 },
             usable_bytes: cost.usable_bytes,
             total_blocks: cost.total_blocks,

@@ -43,6 +43,7 @@ pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
         stats.live_pages += s.live_pages;
         cost.map_table_bytes += c.map_table_bytes;
         cost.dram_bytes += c.dram_bytes;
+        cost.host_dram_bytes += c.host_dram_bytes;
         cost.usable_bytes += c.usable_bytes;
         cost.total_blocks += c.total_blocks;
         cost.reserve_blocks += c.reserve_blocks;
@@ -156,12 +157,7 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         latency_ns: run.latency_ns,
         cost: cost.into(),
         placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
-        between: BetweenResult {
-            zones: (0..)
-                .zip(subsystem.namespaces())
-                .find_map(|(number, info)| ZonesResult::of(&inside, number, info)),
-            policy: None,
-        },
+        between: BetweenResult { zones: ZonesResult::of(&inside), policy: None },
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),

@@ -177,7 +177,7 @@ fn replay_on(
         result.notes.extend(notes);
     }
     finish(config, wall_s, &mut result);
-    if result.error.is_some() && result.between.zones.is_some() {
+    if result.error.is_some() && subsystem.namespaces()[0].zones.is_some() {
         result.notes.push(
             "raw zones are written in order, at their write pointers; --stack zone-map takes any load"
                 .to_owned(),

@@ -3,6 +3,7 @@
 mod cached;
 mod text;
 mod watch;
+mod zones;
 
 use super::control::connect;
 use crate::args::StatArgs;

@@ -4,15 +4,25 @@ use super::{open_options, write_report};
 use crate::args::{ReadingArgs, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 use crate::console::{Console, Failure, Result};
 use nandscape_core::units;
-use nandscape_report::{ReportContext, ReportError, render_workload_text, write_atomically_with};
+use nandscape_report::{
+    Level, ReportContext, ReportError, render_levels_text, render_workload_text, write_atomically_with,
+};
+use nandscape_trace::formats::{FILE_LEVEL, FILE_OPERATIONS};
 use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, generators, write};
+use serde_json::json;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
 pub fn run(verb: TraceVerb, console: Console) -> Result<()> {
     match verb {
-        TraceVerb::Stats { source, json, report } => statistics(&source, json, report.as_deref(), console),
+        TraceVerb::Stats { source, more, levels, json, report } => {
+            let report = report.as_deref();
+            if more.is_empty() && !levels {
+                return statistics(&source, json, report, console);
+            }
+            beside(&source, &more, json, report, console)
+        }
         TraceVerb::Convert { source, target } => convert(open(&source)?, &target, console),
         TraceVerb::Generate { generator, space, target, limit } => {
             let options = OpenOptions {
@@ -164,14 +174,17 @@ fn format_of(target: &TargetArgs) -> Result<String> {
     Ok(format.to_owned())
 }
 
-fn statistics(source: &SourceArgs, json: bool, report: Option<&Path>, console: Console) -> Result<()> {
-    let SourceArgs { workload, space, .. } = source;
-    let options = StatsOptions {
+fn stats_options(space: &SpaceArgs) -> Result<StatsOptions> {
+    Ok(StatsOptions {
         page_bytes: page_of(space)?,
         block_bytes: above_0("block", &space.block)?,
         ..StatsOptions::default()
-    };
-    let stats = TraceStats::of(open(source)?, options)?;
+    })
+}
+
+fn statistics(source: &SourceArgs, json: bool, report: Option<&Path>, console: Console) -> Result<()> {
+    let workload = &source.workload;
+    let stats = TraceStats::of(open(source)?, stats_options(&source.space)?)?;
     let context = ReportContext {
         title: format!("Workload {workload}"),
         workload_stats: vec![(workload.clone(), stats.clone())],
@@ -179,4 +192,55 @@ fn statistics(source: &SourceArgs, json: bool, report: Option<&Path>, console: C
     };
     write_report(report, &[], context, console)?;
     if json { console.json(&stats) } else { console.result(&render_workload_text(workload, &stats)) }
+}
+
+/// Workloads beside each other, each at the level at which it was recorded. File operations are there twice.
+fn beside(
+    first: &SourceArgs,
+    more: &[String],
+    json: bool,
+    report: Option<&Path>,
+    console: Console,
+) -> Result<()> {
+    let options = stats_options(&first.space)?;
+    let mut levels = Vec::new();
+    for workload in [&first.workload].into_iter().chain(more) {
+        let source = SourceArgs { workload: workload.clone(), ..first.clone() };
+        let reader = open(&source)?;
+        let format = reader.info().format;
+        let mut add = |level, reader: BoxReader| -> Result<()> {
+            let stats = TraceStats::of(reader, options)?;
+            levels.push(Level { workload: workload.clone(), level, stats });
+            Ok(())
+        };
+        match format.as_str() {
+            FILE_OPERATIONS => {
+                let typed = source.reading.format.as_deref().unwrap_or(FILE_OPERATIONS);
+                let mark = if typed.contains(':') { ',' } else { ':' };
+                let format = Some(format!("{typed}{mark}level=file"));
+                let reading = ReadingArgs { format, ..source.reading.clone() };
+                add("files", open(&SourceArgs { reading, ..source })?)?;
+                add("blocks below a file system model", reader)?;
+            }
+            FILE_LEVEL => add("files", reader)?,
+            _ => add("blocks", reader)?,
+        }
+    }
+    let context = ReportContext {
+        title: "One run at several levels".to_owned(),
+        workload_stats: levels
+            .iter()
+            .map(|level| (format!("{}: {}", level.workload, level.level), level.stats.clone()))
+            .collect(),
+        ..ReportContext::default()
+    };
+    write_report(report, &[], context, console)?;
+    if !json {
+        return console.result(&render_levels_text(&levels));
+    }
+    let document = |level: &Level| {
+        let Level { workload, level, stats } = level;
+        json!({ "workload": workload, "level": level, "mix": stats.mix, "patterns": stats.patterns })
+    };
+    console.json(&levels.iter().map(document).collect::<Vec<_>>())
 }

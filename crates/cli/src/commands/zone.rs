@@ -2,10 +2,10 @@
 
 use super::control::connect;
 use crate::args::{ZoneArgs, ZoneVerbArg};
-use crate::console::{Console, Failure, Result};
+use crate::console::{Console, Failure, Result, Screen};
 use nandscape_core::SimTime;
 use nandscape_core::units::format_bytes;
-use nandscape_engine::control::Ask;
+use nandscape_engine::control::{Ask, ClientError};
 use nandscape_engine::zones::{ZoneAsk, ZoneLine, ZoneVerb, act};
 use nandscape_stack::{Storage, Typed, build_stored, storing};
 use std::fmt::Write;
@@ -25,7 +25,11 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
     let ask = ZoneAsk { verb, zone: args.zone };
     let lines = match &args.image {
         None => {
-            let answer = connect(args.socket.as_deref(), console)?.ask(&Ask::Zone { ask })?;
+            let mut client = connect(args.socket.as_deref(), console)?;
+            let answer = client.ask(&Ask::Zone { ask }).map_err(|error| match error {
+                ClientError::Refused { .. } => Failure::run(format!("{}{error}", named(args.zone))),
+                error => error.into(),
+            })?;
             serde_json::from_value(answer.unwrap_or_default()).map_err(Failure::run)?
         }
         Some(path) => {
@@ -39,7 +43,7 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
             let config = storing::resolve(&Typed::new(), &storage)?;
             let mut stored = build_stored(&config, &storage)?;
             let lines = act(&mut *stored.subsystem, ask, SimTime::ZERO)
-                .map_err(|error| Failure::run(format!("{}: {error}", path.display())))?;
+                .map_err(|error| Failure::run(format!("{}: {}{error}", path.display(), named(args.zone))))?;
             if verb != ZoneVerb::Report {
                 let at = stored.subsystem.idle_from();
                 stored.subsystem.shutdown(at).map_err(Failure::run)?;
@@ -47,25 +51,60 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
             lines
         }
     };
-    if args.json { console.json(&lines) } else { console.result(&table(&lines)) }
+    if args.json { console.json(&lines) } else { console.result(&table(&lines, &Screen::of_stdout())) }
 }
 
-fn table(lines: &[ZoneLine]) -> String {
+/// The zone that an error is about.
+fn named(zone: Option<u32>) -> String {
+    zone.map_or_else(String::new, |zone| format!("zone {zone}: "))
+}
+
+/// From so many columns on a terminal shows shares as bars, too.
+const WIDE: usize = 110;
+const BAR: usize = 20;
+
+fn table(lines: &[ZoneLine], screen: &Screen) -> String {
+    let knows_valid = lines.iter().any(|line| line.valid.is_some());
+    let has_bars = screen.is_live && screen.width >= WIDE;
+    let valid_head = if knows_valid { format!("{:>10}  ", "valid") } else { String::new() };
+    let bar_head = if has_bars { format!("{:<BAR$}  ", "") } else { String::new() };
     let mut text = format!(
-        "{:>6}  {:>14}  {:>10}  {:>10}  {:<16} attributes\n",
+        "{:>6}  {:>14}  {:>10}  {:>10}  {valid_head}{bar_head}{:<16} attributes\n",
         "zone", "start", "capacity", "written", "state"
     );
+    let share =
+        |bytes: u64, line: &ZoneLine| format!("{:.0} %", bytes as f64 * 100.0 / line.capacity.max(1) as f64);
     for line in lines {
         let written = line.write_pointer.map_or_else(|| "-".to_owned(), |at| format_bytes(at - line.start));
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "{:>6}  {:>14}  {:>10}  {written:>10}  {:<16} {}",
+            "{:>6}  {:>14}  {:>10}  {written:>10}  ",
             line.zone,
             line.start,
-            format_bytes(line.capacity),
-            line.state,
-            line.attributes.join(",")
+            format_bytes(line.capacity)
         );
+        if knows_valid {
+            let valid = line.valid.map_or_else(|| "-".to_owned(), |valid| share(valid, line));
+            let _ = write!(text, "{valid:>10}  ");
+        }
+        if has_bars {
+            let _ = write!(text, "{}  ", bar(line, screen));
+        }
+        let _ = writeln!(text, "{:<16} {}", line.state, line.attributes.join(","));
     }
     text
+}
+
+/// What is valid, then what else is written, then the rest.
+fn bar(line: &ZoneLine, screen: &Screen) -> String {
+    let is_full = line.state == "full";
+    let written = line.write_pointer.map_or(if is_full { line.capacity } else { 0 }, |at| at - line.start);
+    let cells = |bytes: u64| (bytes as f64 * BAR as f64 / line.capacity.max(1) as f64).round() as usize;
+    let (written, valid) = (cells(written), cells(line.valid.unwrap_or(written)));
+    let shade = |place: usize| match place {
+        place if place < valid => screen.shade(100),
+        place if place < written => screen.shade(50),
+        _ => screen.shade(1),
+    };
+    (0..BAR).map(shade).collect()
 }

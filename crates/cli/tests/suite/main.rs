@@ -8,3 +8,4 @@ mod fuzz_corpus;
 mod hostile;
 mod readme;
 mod reproduce;
+mod zones;

@@ -5,7 +5,7 @@ use nandscape_core::OpCounts;
 use nandscape_core::command::HostCounts;
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_sim::result::{
-    CostResult, FlashResult, LatencySummary, LayerResult, SetResult, Speed, Waf, WearResult,
+    CostResult, FlashResult, LatencySummary, LayerResult, SetResult, Speed, Waf, WearResult, ZonesResult,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +45,9 @@ pub struct Stat {
     /// Each NVM set by itself, where there are several. Without wear.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<SetResult>,
+    /// Zones, where there are any: counts, and in its history one column of at most 256 rows, as they stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZonesResult>,
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<serde_json::Value>,

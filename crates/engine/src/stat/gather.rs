@@ -10,15 +10,20 @@ use crate::meter::{Meter, Sample};
 use crate::pace::{LATE, Pace};
 use crate::stack::Stack;
 use nandscape_core::{BlockId, OpCounts};
-use nandscape_sim::result::{CostResult, LayerResult, Speed, WearResult, ratio};
+use nandscape_sim::result::{CostResult, LayerResult, Speed, WearResult, ZonesResult, ratio};
 use nandscape_sim::sums;
+use nandscape_sim::zones::{ZoneHistory, ZoneScan};
 use std::time::Instant;
 
 /// Blocks looked at before requests get their turn again: some tens of microseconds.
 const CHUNK_BLOCKS: u32 = 8192;
+/// The same of zones.
+const CHUNK_ZONES: u32 = 1024;
+/// Most rows of the zones in a document.
+const ZONE_ROWS: u32 = 256;
 
 impl Engine {
-    /// Everything that is counted and measured, of one moment but for wear and erased blocks, which are
+    /// Everything that is counted and measured, of one moment but for wear, erased blocks and zones, which are
     /// looked at after it. Requests wait only while the counters are copied.
     pub fn stat(&self) -> Stat {
         let mut totals = self.lock_totals();
@@ -46,6 +51,9 @@ impl Engine {
             stat.service.pace = Some(self.pace_stat());
         }
         self.scan_blocks(&mut stat);
+        if let Some(zones) = &mut stat.zones {
+            self.scan_zones(zones, now.model.0);
+        }
         stat
     }
 
@@ -111,6 +119,26 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// How zones stand, a part at a time.
+    fn scan_zones(&self, stat: &mut ZonesResult, model_ns: u64) {
+        let mut scan = ZoneScan::new(stat.zones, ZONE_ROWS);
+        for first in (0..stat.zones).step_by(CHUNK_ZONES as usize) {
+            self.look(|subsystem| {
+                let Some(zones) = subsystem.inspect().zones else { return };
+                for zone in first..stat.zones.min(first + CHUNK_ZONES) {
+                    scan.add(&zones.zone(0, zone), zones.valid_bytes(0, zone));
+                }
+            });
+        }
+        let mut history = ZoneHistory { zones_per_row: scan.zones_per_row(), ..ZoneHistory::default() };
+        let (states, column) = scan.finish();
+        history.time_ns.push(model_ns);
+        history.columns.push(column);
+        (stat.states, stat.history) = (states, Some(history));
+    }
+}
+
 impl Stack {
     /// The part of the document that comes from the stack's own counters.
     fn counters(&mut self) -> Stat {
@@ -139,6 +167,7 @@ impl Stack {
         stat.space.live_pages = counts.live_pages;
         stat.space.live_bytes = counts.live_pages * sums::page_bytes(layers).unwrap_or(0);
         stat.space.logical_pages = cost.logical_pages;
+        stat.zones = ZonesResult::counted(&inside);
         stat.placement = inside.placement().map(to_json);
         for (index, info) in (0..).zip(subsystem.namespaces()) {
             if let Some(kinds) = inside.kinds(index) {

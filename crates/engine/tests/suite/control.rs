@@ -1,6 +1,7 @@
 //! The control socket: what is asked for is done, and what a client may do to the server is bounded.
 
 use nandscape_engine::control::{Ask, CONNECTIONS, Client, ClientError, Control, Controlled, LINE_BYTES};
+use nandscape_engine::zones::{ZoneAsk, ZoneLine, ZoneVerb};
 use nandscape_engine::{Background, Clock, Engine, Request, Stat, Stop};
 use nandscape_stack::{Typed, build_storing};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +22,12 @@ struct Server {
 }
 
 fn server() -> Server {
+    server_of("block")
+}
+
+fn server_of(stack: &str) -> Server {
     let mut typed = Typed::new();
+    typed.set_stack(stack).unwrap();
     for key in
         ["device.channels=1", "device.dies_per_channel=1", "device.blocks_per_plane=16", "device.page=4KiB"]
     {
@@ -227,4 +233,55 @@ fn the_end_waits_for_what_has_been_asked() {
         assert!(text.starts_with(wanted) && text.is_empty() == wanted.is_empty(), "{text} for {wanted}");
     }
     assert!(UnixStream::connect(&path).is_err() && !path.exists());
+}
+
+#[test]
+fn zones_are_told_of_and_changed_over_the_socket() {
+    let server = server_of("zone");
+    let mut client = Client::connect(&server.path).unwrap();
+    write(&server.engine, 3);
+    let mut ask = |verb, zone| client.ask(&Ask::Zone { ask: ZoneAsk { verb, namespace: 0, zone } });
+    ask(ZoneVerb::Open, Some(2)).unwrap();
+    ask(ZoneVerb::Finish, Some(3)).unwrap();
+    let lines = ask(ZoneVerb::Report, None).unwrap().unwrap();
+    let state = |zone: usize| lines[zone]["state"].as_str().unwrap();
+    assert_eq!([0, 1, 2, 3].map(state), ["implicitly-open", "empty", "explicitly-open", "full"]);
+    assert!(lines[0].get("valid").is_none(), "no layer of the host knows");
+    let refused = ask(ZoneVerb::Report, Some(1000)).unwrap_err().to_string();
+    assert!(refused.contains("LBA Out of Range"), "{refused}");
+    let (document, stat) = client.stat().unwrap();
+    let zones = stat.zones.unwrap();
+    assert_eq!(zones.open_and_active(), [2, 2]);
+    assert_eq!((zones.counts.finishes, zones.zones as usize), (1, lines.as_array().unwrap().len()));
+    let history = zones.history.unwrap();
+    assert_eq!((history.columns.len(), &history.columns[0].states[..4]), (1, "ieof"));
+    assert!(document["zones"].get("shown").is_none() && document["zones"]["history"].is_object());
+    client.ask(&Ask::Reset {}).unwrap();
+    let zones = client.stat().unwrap().1.zones.unwrap();
+    assert_eq!(
+        (zones.counts.finishes, zones.open_and_active()),
+        (0, [2, 2]),
+        "counts start anew, states stay"
+    );
+}
+
+#[test]
+fn zones_below_a_layer_of_the_host_are_shown_with_what_is_valid_and_not_changed() {
+    let server = server_of("zone-map");
+    let mut client = Client::connect(&server.path).unwrap();
+    for _ in 0..2 {
+        write(&server.engine, 40);
+    }
+    let mut ask = |verb, zone| client.ask(&Ask::Zone { ask: ZoneAsk { verb, namespace: 0, zone } });
+    let lines: Vec<ZoneLine> = serde_json::from_value(ask(ZoneVerb::Report, None).unwrap().unwrap()).unwrap();
+    assert_eq!(lines.iter().filter_map(|line| line.valid).sum::<u64>(), 40 * 4096, "{lines:?}");
+    assert!(lines[0].valid.is_none(), "metadata");
+    let refused = ask(ZoneVerb::Reset, None).unwrap_err().to_string();
+    assert!(refused.contains("zone management is not supported"), "{refused}");
+    let zones = client.stat().unwrap().1.zones.unwrap();
+    let column = &zones.history.unwrap().columns[0];
+    assert_eq!(column.valid.len(), column.states.len());
+    assert!(column.valid.iter().flatten().any(|percent| *percent > 0), "{column:?}");
+    let mut block = Client::connect(&server_of("block").path).unwrap();
+    assert!(block.stat().unwrap().1.zones.is_none());
 }

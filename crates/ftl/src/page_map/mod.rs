@@ -482,6 +482,7 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
                 + self.blocks.bytes()
                 + policy_bytes
                 + log_bytes,
+            host_dram_bytes: 0,
             usable_bytes: self.capacity_bytes,
             total_blocks: good,
             reserve_blocks: self.domains.iter().map(Domain::reserve_blocks).sum(),

@@ -502,6 +502,7 @@ impl<D: FlashDevice> Base<D> {
         Cost {
             map_table_bytes: 0,
             dram_bytes: 0,
+            host_dram_bytes: 0,
             usable_bytes: self.logical_pages * u64::from(self.geometry.page_bytes),
             total_blocks: self.good_blocks,
             reserve_blocks,

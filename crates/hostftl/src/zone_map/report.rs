@@ -3,10 +3,11 @@
 use super::format::LOST;
 use super::{Lpn, ZoneMap};
 use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::zone::{Zone, ZoneCounts, ZoneShape};
 use nandscape_core::{
     Allocation, Clocked, Command, Control, Cost, Extent, FlashLayer, FlashState, FtlStats, HostReports,
     Inspect, Layers, LogStatus, Logs, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn, RecoveryReport,
-    SimTime, Submitted, Subsystem, Token,
+    SimTime, Submitted, Subsystem, Token, ZoneReports,
 };
 use nandscape_ftl::victim::BlockState;
 
@@ -51,12 +52,11 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
     }
 
     fn inspect(&self) -> Inspect<'_> {
-        let below = self.below.device.inspect();
         Inspect {
             layers: Layers::One(self),
             has_logs: self.space.host_logs > 1,
             hosts: Some(self),
-            zones: below.zones,
+            zones: Some(self),
             ..Inspect::default()
         }
     }
@@ -99,6 +99,32 @@ impl<S: Subsystem> Clocked for ZoneMap<S> {
 impl<S: Subsystem> HostReports for ZoneMap<S> {
     fn host_counts(&self, _: u32) -> HostCounts {
         self.hosts
+    }
+}
+
+impl<S: Subsystem> ZoneMap<S> {
+    fn zones_below(&self) -> &dyn ZoneReports {
+        self.below.device.inspect().zones.expect("it lies on zones")
+    }
+}
+
+impl<S: Subsystem> ZoneReports for ZoneMap<S> {
+    fn zone_shape(&self, _: u32) -> ZoneShape {
+        self.zones_below().zone_shape(0)
+    }
+
+    fn zone(&self, _: u32, zone: u32) -> Zone {
+        self.zones_below().zone(0, zone)
+    }
+
+    /// Unknown of zones with metadata, of which nothing is counted.
+    fn valid_bytes(&self, _: u32, zone: u32) -> Option<u64> {
+        let units = u64::from(self.zones.infos.get(zone as usize)?.valid);
+        (zone >= self.shape.identity.ring).then(|| units * u64::from(self.shape.unit_bytes))
+    }
+
+    fn zone_counts(&self, _: u32) -> ZoneCounts {
+        self.zones_below().zone_counts(0)
     }
 }
 
@@ -165,9 +191,11 @@ impl<S: Subsystem> Mapping for ZoneMap<S> {
         let owners = self.owners.len() as u64 * size_of::<Lpn>() as u64;
         // Lists of the victim policy.
         let policy_bytes = self.zones.infos.len() as u64 * 8;
+        let below = self.below.device.inspect().layers.first();
         Cost {
             map_table_bytes,
-            dram_bytes: self.map.bytes()
+            dram_bytes: below.map_or(0, |layer| layer.cost().dram_bytes),
+            host_dram_bytes: self.map.bytes()
                 + owners
                 + self.zones.bytes()
                 + self.space.bytes()

@@ -86,7 +86,9 @@ fn traffic_of_the_layer_is_counted_by_cause_and_hosts_by_what_they_asked_for() {
     assert_eq!(map.log_status(1).host_bytes, 5 * pages * 4096);
     let cost = map.cost();
     assert_eq!(cost.map_table_bytes, pages * 4);
-    assert!(cost.dram_bytes >= pages * 8, "map and owners: {cost:?}");
+    assert!(cost.host_dram_bytes >= pages * 8, "map and owners: {cost:?}");
+    let zones = map.below().inspect().layers.first().unwrap().cost();
+    assert_eq!((cost.dram_bytes, zones.host_dram_bytes), (zones.dram_bytes, 0), "the table of the zones");
     assert_eq!(map.namespaces()[0].zones, None);
 }
 

@@ -131,6 +131,7 @@ impl<O: VectorOob, D: FlashDevice<O>> Mapping for VectorNamespace<D, O> {
         Cost {
             map_table_bytes: 0,
             dram_bytes: self.chunks.all().len() as u64 * CHUNK_ENTRY_BYTES,
+            host_dram_bytes: 0,
             usable_bytes: online * self.layout.vector().chunk_bytes(),
             total_blocks: good,
             reserve_blocks: 0,

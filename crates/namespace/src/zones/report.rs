@@ -3,7 +3,7 @@
 use super::namespace::ZonedNamespace;
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::zone::{Zone, ZoneCounts};
+use nandscape_core::zone::{Zone, ZoneCounts, ZoneShape};
 use nandscape_core::{
     Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
     FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
@@ -78,12 +78,16 @@ impl<O: ZoneOob, D: FlashDevice<O>> HostReports for ZonedNamespace<D, O> {
 }
 
 impl<O: ZoneOob, D: FlashDevice<O>> ZoneReports for ZonedNamespace<D, O> {
-    fn zone_count(&self, _: u32) -> u32 {
-        self.table.layout().zones
+    fn zone_shape(&self, _: u32) -> ZoneShape {
+        self.infos[0].zones.expect("it has zones")
     }
 
     fn zone(&self, _: u32, zone: u32) -> Zone {
         self.table.describe_zone(zone)
+    }
+
+    fn valid_bytes(&self, _: u32, _: u32) -> Option<u64> {
+        None
     }
 
     fn zone_counts(&self, _: u32) -> ZoneCounts {
@@ -153,6 +157,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
         Cost {
             map_table_bytes,
             dram_bytes: map_table_bytes + zones * size_of::<Zone>() as u64 + self.body.held_bytes(),
+            host_dram_bytes: 0,
             usable_bytes: usable * u64::from(self.table.layout().block_bytes),
             total_blocks: good,
             reserve_blocks: u64::from(self.spare_blocks) * u64::from(geometry.units()),

@@ -62,6 +62,9 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
     for (kind, map) in super::maps::maps(page, index) {
         out.insert(kind.into(), map);
     }
+    if let Some(zones) = run.result.between.zones.as_ref().and_then(super::zones::data) {
+        out.insert("zones".into(), zones);
+    }
     Value::Object(out)
 }
 

@@ -208,7 +208,8 @@ pub(super) fn cost(page: &Page<'_>) -> String {
         if n == 0 { "0".to_owned() } else { Kind::Bytes.show_alone(n as f64) }
     }
     let columns: &[Column] = &[
-        ("DRAM", |r| bytes(r.cost.dram_bytes)),
+        ("device DRAM", |r| bytes(r.cost.dram_bytes)),
+        ("host DRAM", |r| bytes(r.cost.host_dram_bytes)),
         ("map table", |r| bytes(r.layer.map.table_bytes)),
         ("usable", |r| bytes(r.cost.usable_bytes)),
         ("over-provisioning", |r| {

@@ -1,22 +1,31 @@
-//! Zones as a strip of cells, one for each.
+//! Zones: over the run as a chart of cells, at its end as a strip of them.
 
+use super::Page;
 use super::elements::facts;
 use super::escape::text;
-use crate::Run;
+use super::maps::base64;
+use super::tables::frame;
 use crate::number::grouped;
-use nandscape_core::units::format_bytes;
+use nandscape_core::Word;
+use nandscape_core::units::{format_bytes, format_ns};
+use nandscape_core::zone::ZoneState;
 use nandscape_sim::result::ZonesResult;
+use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The zones of every run that has any.
-pub(super) fn zones(runs: &[Run]) -> String {
+pub(super) fn zones(page: &Page<'_>) -> String {
     let mut out = String::new();
-    for run in runs {
+    for (number, run) in page.runs.iter().enumerate() {
         let Some(zones) = &run.result.between.zones else { continue };
-        if runs.len() > 1 {
-            let _ = writeln!(out, "<h3>{}</h3>", text(run.name()));
+        if page.runs.len() > 1 {
+            let _ = writeln!(out, "<h3>{}</h3>", page.name(number));
         }
         out.push_str(&facts(&pairs(zones)));
+        if let Some(history) = over_time(zones) {
+            out.push_str(&chart(number, zones, history));
+        }
         out.push_str(&strip(zones));
     }
     out
@@ -39,8 +48,120 @@ fn pairs(zones: &ZonesResult) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A cell for each zone: its class is its state, its bar the share that is written. The letter in it says the
-/// state without colour.
+/// What the chart draws; a single moment is what the strip shows.
+fn over_time(zones: &ZonesResult) -> Option<&ZoneHistory> {
+    zones.history.as_ref().filter(|history| history.columns.len() > 1)
+}
+
+fn knows_valid(history: &ZoneHistory) -> bool {
+    history.columns.iter().any(|column| !column.valid.is_empty())
+}
+
+/// Unknown, among percents.
+const UNKNOWN: u8 = 255;
+
+/// The data of a run's chart, column by column.
+pub(super) fn data(zones: &ZonesResult) -> Option<Value> {
+    let history = over_time(zones)?;
+    let bytes =
+        |of: fn(&ZoneColumn) -> Vec<u8>| base64(&history.columns.iter().flat_map(of).collect::<Vec<_>>());
+    let valid = |column: &ZoneColumn| match column.valid.as_slice() {
+        [] => vec![UNKNOWN; column.written.len()],
+        valid => valid.iter().map(|percent| percent.unwrap_or(UNKNOWN)).collect(),
+    };
+    let names: Vec<[String; 2]> =
+        ZoneState::ALL.iter().map(|state| [state.letter().to_string(), state.name().to_owned()]).collect();
+    Some(json!({
+        "zones": zones.zones,
+        "each": history.zones_per_row,
+        "time": history.time_ns,
+        "names": names,
+        "states": history.columns.iter().map(|column| column.states.as_str()).collect::<Vec<_>>(),
+        "written": bytes(|column| column.written.clone()),
+        "valid": knows_valid(history).then(|| bytes(valid)),
+    }))
+}
+
+/// An empty figure that the script fills, and the same as a table.
+fn chart(run: usize, zones: &ZonesResult, history: &ZoneHistory) -> String {
+    let knows_valid = knows_valid(history);
+    let mut views = vec![("state", "state"), ("written", "written share")];
+    views.extend(knows_valid.then_some(("valid", "valid share")));
+    let mut tabs = String::new();
+    for (at, (view, name)) in views.into_iter().enumerate() {
+        let is_first = at == 0;
+        let _ = write!(
+            tabs,
+            "<button type=\"button\" data-zone-view=\"{view}\" aria-pressed=\"{is_first}\">{name}</button>"
+        );
+    }
+    let about = about(zones, history);
+    format!(
+        "<figure class=\"card zone-chart\" data-zones=\"{run}\" aria-labelledby=\"t-zones-{run}\">\n\
+         <div class=\"chart-head\"><div><h4 id=\"t-zones-{run}\">Zones over the run</h4>\
+         <p class=\"about\">{about}</p></div><div class=\"controls\"><div class=\"tabs\" role=\"group\" \
+         aria-label=\"View\">{tabs}</div></div></div>\n\
+         <canvas tabindex=\"0\" role=\"application\" aria-roledescription=\"chart of zones over time\" \
+         aria-label=\"zones over the run; the arrow keys go through zones and times\" \
+         aria-describedby=\"at-zones-{run}\"></canvas>\n\
+         <div class=\"zone-at\"><span class=\"zone-legend\"></span>\
+         <output id=\"at-zones-{run}\" aria-live=\"polite\"></output></div>\n\
+         <noscript><p class=\"about\">Drawn by a script; the table does without.</p></noscript></figure>\n\
+         <details><summary>Zones over the run as a table</summary>\n{}</details>\n",
+        table(history, zones, knows_valid)
+    )
+}
+
+/// The resolution, in words.
+fn about(zones: &ZonesResult, history: &ZoneHistory) -> String {
+    let rows = match history.zones_per_row {
+        1 => "a row for each zone".to_owned(),
+        several => format!(
+            "a row for {several} neighbours: that of an open zone if there is one, else of a closed one, \
+             else the most frequent state; shares are means"
+        ),
+    };
+    let columns = history.columns.len() as u64;
+    let least = format_ns(history.interval_ns);
+    let all = grouped(u64::from(zones.zones));
+    format!("{all} zones, {rows}; {} moments, at least {least} apart", grouped(columns))
+}
+
+/// Moments in the table.
+const TABLE_COLUMNS: usize = 12;
+
+fn table(history: &ZoneHistory, zones: &ZonesResult, knows_valid: bool) -> String {
+    let last = history.columns.len() - 1;
+    let shown = (last + 1).min(TABLE_COLUMNS);
+    // The first and the last, and evenly spaced ones between them.
+    let moments: Vec<usize> = (0..shown).map(|at| at * last / (shown - 1)).collect();
+    let mut head = String::from("<tr><th scope=\"col\" class=\"left\">zone</th>");
+    for moment in &moments {
+        let _ = write!(head, "<th scope=\"col\">{}</th>", format_ns(history.time_ns[*moment]));
+    }
+    head.push_str("</tr>");
+    let mut body = String::new();
+    for row in 0..history.columns[0].states.len() {
+        let first = row as u32 * history.zones_per_row;
+        let end = (first + history.zones_per_row).min(zones.zones) - 1;
+        let name = if first == end { first.to_string() } else { format!("{first} to {end}") };
+        let _ = write!(body, "<tr><th scope=\"row\" class=\"left\">{name}</th>");
+        for column in moments.iter().map(|moment| &history.columns[*moment]) {
+            let (state, written) = (&column.states[row..=row], column.written[row]);
+            let valid = column.valid.get(row).copied().flatten();
+            let valid = valid.map_or(String::new(), |valid| format!(", {valid}"));
+            let _ = write!(body, "<td>{state} {written}{valid}</td>");
+        }
+        body.push_str("</tr>\n");
+    }
+    let letters = ZoneState::ALL.map(|state| format!("{} {}", state.letter(), state.name())).join(", ");
+    let valid = if knows_valid { ", then the percent that is valid, where it is known" } else { "" };
+    let caption = format!("State and percent written{valid}, at {shown} moments. {letters}.");
+    frame("Zones over the run", &caption, &head, &body)
+}
+
+/// A cell for each zone: its class is its state, its bar the share that is written, the darker part of it that
+/// which is valid. The letter in it says the state without colour.
 fn strip(zones: &ZonesResult) -> String {
     let mut out = String::from("<p class=\"zone-key\">");
     for (state, count) in &zones.states {
@@ -55,11 +176,18 @@ fn strip(zones: &ZonesResult) -> String {
     }
     out.push_str("</p>\n<ol class=\"zones\" tabindex=\"0\" aria-label=\"zones at the end of the run\">\n");
     for zone in &zones.shown {
-        let percent = (zone.written * 100.0).round();
-        let label = format!("zone {}: {}, {percent} % written", zone.zone, zone.state);
+        let percent = |share: f64| (share * 100.0).round();
+        let written = percent(zone.written);
+        let mut label = format!("zone {}: {}, {written} % written", zone.zone, zone.state);
+        let mut style = format!("--w:{written}%");
+        if let Some(valid) = zone.valid.map(percent) {
+            let _ = write!(label, ", {valid} % valid");
+            let _ = write!(style, ";--v:{valid}%");
+        }
+        let label = text(&label);
         let _ = writeln!(
             out,
-            "<li class=\"zone {}\" title=\"{label}\" aria-label=\"{label}\" style=\"--w:{percent}%\"><b>{}</b></li>",
+            "<li class=\"zone {}\" title=\"{label}\" aria-label=\"{label}\" style=\"{style}\"><b>{}</b></li>",
             text(&zone.state),
             letter(&zone.state)
         );
@@ -72,14 +200,6 @@ fn strip(zones: &ZonesResult) -> String {
     out
 }
 
-fn letter(state: &str) -> &'static str {
-    match state {
-        "empty" => "e",
-        "implicitly-open" => "i",
-        "explicitly-open" => "o",
-        "closed" => "c",
-        "full" => "f",
-        "read-only" => "r",
-        _ => "x",
-    }
+fn letter(state: &str) -> char {
+    ZoneState::of_word(state).map_or('?', ZoneState::letter)
 }

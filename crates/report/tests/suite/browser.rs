@@ -89,8 +89,9 @@ fn self_check(document: &str, log: &str) -> Value {
     serde_json::from_str(&rest[..rest.find("</script").unwrap()]).unwrap()
 }
 
-fn check(html: &str, width: u32, wanted_charts: &[&str]) {
-    let Some(browser) = chromium() else { return };
+/// Checks a page in the browser and gives what its charts of zones say.
+fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
+    let Some(browser) = chromium() else { return Vec::new() };
     let dir = tempfile::tempdir().unwrap();
     // On a busy machine the browser may give up its virtual time before the page has drawn; then it looks
     // again.
@@ -110,7 +111,7 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) {
     for wanted in wanted_charts {
         assert!(ids.contains(wanted), "no chart {wanted} among {ids:?}");
     }
-    for chart in charts {
+    for chart in charts.iter().filter(|chart| chart["said"].is_null()) {
         match chart["series"].as_array() {
             Some(series) => {
                 assert!(!series.is_empty(), "{chart}");
@@ -125,6 +126,7 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) {
             None => assert_eq!(chart["pixels"], chart["cells"], "every cell of a map is painted: {chart}"),
         }
     }
+    charts.iter().filter(|chart| chart["said"].is_string()).cloned().collect()
 }
 
 #[test]
@@ -201,4 +203,25 @@ fn a_run_without_a_series_has_no_empty_charts() {
         run.series = None;
     }
     check(&render_html(&runs, &ReportContext::default()), 1000, &["nines-write-0"]);
+}
+
+#[test]
+fn zones_draw_in_every_view_and_say_what_is_under_the_keyboard() {
+    // A row each with letters; rows of several zones, on a narrow screen.
+    for (zones, width, rows) in [(12, 1300, 12), (1000, 360, 125)] {
+        let html = render_html(&sample::zoned_runs(zones), &ReportContext::default());
+        for (run, chart) in check(&html, width, &["zones-0", "zones-1"]).iter().enumerate() {
+            assert_eq!(chart["zone_cells"], rows * 40, "{chart}");
+            let views: Vec<&String> = chart["views"].as_object().unwrap().keys().collect();
+            let valid: &[&str] = if run == 1 { &["valid"] } else { &[] };
+            assert_eq!(views, [&["state", "written"], valid].concat(), "{chart}");
+            // Axes have pixels too, but cells most of them.
+            for (view, pixels) in chart["views"].as_object().unwrap() {
+                assert!(pixels.as_u64().unwrap() > 15_000, "{view}: {chart}");
+            }
+            let said = chart["said"].as_str().unwrap();
+            let zone = if zones == 12 { "zone 1 at 0: empty, 0 % written" } else { "zones 8 to 15 at 0: " };
+            assert!(said.starts_with(zone), "{said}");
+        }
+    }
 }

@@ -84,6 +84,7 @@ fn every_element_is_closed_in_order() {
     for html in [
         render_html(&sample::runs(200), &ReportContext::default()),
         render_html(&evil_runs(), &evil_context()),
+        render_html(&sample::zoned_runs(300), &ReportContext::default()),
         render_html(&[], &ReportContext::default()),
     ] {
         let mut open: Vec<String> = Vec::new();
@@ -216,4 +217,45 @@ fn vendored_files_are_those_of_the_readme() {
     assert_eq!((js.len(), css.len()), (51_081, 1857));
     assert!(js.starts_with("/*! https://github.com/leeoniya/uPlot (v1.6.32) */"));
     assert!(!js.contains("</script") && !css.contains("</style"));
+}
+
+#[test]
+fn zones_over_the_run_are_a_table_too_and_the_page_says_how_fine_they_are() {
+    let html = render_html(&sample::zoned_runs(300), &ReportContext::default());
+    assert!(
+        html.contains("300 zones, a row for 3 neighbours:")
+            && html.contains("40 moments, at least 1 ms apart")
+    );
+    let table = &html[html.find("aria-label=\"Zones over the run\"").unwrap()..];
+    let table = &table[..table.find("</table>").unwrap()];
+    assert_eq!(table.matches("<th scope=\"row\"").count(), 100, "a row for each row of the chart");
+    assert!(table.contains("<th scope=\"row\" class=\"left\">297 to 299</th>"));
+    // The first moment, the last, and those between them; the last zones are open at the end.
+    assert_eq!(table.matches("<th scope=\"col\">").count(), 12);
+    assert!(table.contains("<th scope=\"col\">50.70 ms</th>"), "{table:.900}");
+    assert!(
+        table.contains(">e 0</td>")
+            && table.contains(">f 100</td>")
+            && table.contains("e empty, i implicitly-open")
+    );
+    let canvas = &html[html.find("<canvas tabindex=\"0\"").unwrap()..];
+    assert!(
+        canvas.contains("aria-describedby=\"at-zones-0\"") && canvas.contains("id=\"at-zones-0\" aria-live")
+    );
+    // What nobody knows has no view, no column and no words.
+    assert_eq!(html.matches("data-zone-view=\"valid\"").count(), 1);
+    assert!(html.contains("zone 12: full, 100 % written, 71 % valid"), "the strip at the end");
+    let start = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+    let data: Value =
+        serde_json::from_str(&html[start..start + html[start..].find("</script").unwrap()]).unwrap();
+    let zones = &data["runs"][0]["zones"];
+    assert_eq!((zones["states"].as_array().unwrap().len(), &zones["valid"]), (40, &Value::Null));
+    assert!(data["runs"][1]["zones"]["valid"].is_string() && html.len() < 1_000_000);
+
+    let mut runs = sample::zoned_runs(300);
+    for run in &mut runs {
+        run.result.between.zones.as_mut().unwrap().history = None;
+    }
+    let html = render_html(&runs, &ReportContext::default());
+    assert!(!html.contains("data-zones=") && html.contains("zones at the end of the run"));
 }

@@ -108,7 +108,8 @@ pub fn run_jobs(
     on_counted();
     engine.log = options.log.map(|log| Log::new(log, &file.jobs, &plan.areas));
     if options.with_series {
-        engine.timeline = Some(Timeline::new(rows.names.clone(), rows.row_of.clone(), options.interval_ns));
+        let (names, row_of) = (rows.names.clone(), rows.row_of.clone());
+        engine.timeline = Some(Timeline::new(names, row_of, options.interval_ns, engine.subsystem));
     }
     if outcome.is_ok() && !engine.stopped {
         outcome = engine.run();
@@ -130,8 +131,11 @@ pub fn run_jobs(
         error,
         options,
     };
-    let result = document::document(&mut engine, &finished);
-    let series = timeline.map(|timeline| timeline.finish(end, engine.subsystem));
+    let mut result = document::document(&mut engine, &finished);
+    let (series, history) = timeline.map(|timeline| timeline.finish(end, engine.subsystem)).unzip();
+    if let Some(zones) = &mut result.between.zones {
+        zones.history = history.flatten();
+    }
     Ok(JobsOutcome { result, series })
 }
 

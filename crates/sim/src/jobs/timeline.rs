@@ -3,6 +3,7 @@
 
 use crate::cached::CachePoint;
 use crate::histogram::LogHistogram;
+use crate::zones::{ZoneHistory, ZoneRecorder};
 use nandscape_core::{Cause, Subsystem};
 use nandscape_jobs::Direction;
 
@@ -120,11 +121,17 @@ pub(crate) struct Timeline {
     open: Vec<[Open; 2]>,
     due: u64,
     max_windows: usize,
+    zones: Option<ZoneRecorder>,
 }
 
 impl Timeline {
     /// For jobs that belong to these rows. `interval_ns` where one was asked for.
-    pub fn new(rows: Vec<String>, row_of: Vec<u32>, interval_ns: Option<u64>) -> Self {
+    pub fn new(
+        rows: Vec<String>,
+        row_of: Vec<u32>,
+        interval_ns: Option<u64>,
+        subsystem: &dyn Subsystem,
+    ) -> Self {
         // A quarter million cells at most, whatever the number of rows.
         let max_windows = ((1 << 18) / rows.len().max(1)).clamp(16, MAX_WINDOWS);
         let interval_ns = interval_ns.unwrap_or(FIRST_NS).max(1);
@@ -134,6 +141,7 @@ impl Timeline {
             row_of,
             due: interval_ns,
             max_windows,
+            zones: ZoneRecorder::new(subsystem),
         }
     }
 
@@ -164,15 +172,18 @@ impl Timeline {
             self.push(end, subsystem);
             self.due = (end + 1).next_multiple_of(self.series.interval_ns);
         }
+        if let Some(zones) = self.zones.as_mut().filter(|zones| now >= zones.due_ns) {
+            zones.look(now, subsystem);
+        }
     }
 
-    /// The series, with a last window that ends at `end`.
-    pub fn finish(mut self, end: u64, subsystem: &dyn Subsystem) -> JobSeries {
+    /// The series, with a last window that ends at `end`, and how zones stood, where there are any.
+    pub fn finish(mut self, end: u64, subsystem: &dyn Subsystem) -> (JobSeries, Option<ZoneHistory>) {
         self.close(end, subsystem);
         if self.open.iter().flatten().any(|open| open.sums.requests > 0) {
             self.push(end.max(1), subsystem);
         }
-        self.series
+        (self.series, self.zones.map(|zones| zones.finish(end, subsystem)))
     }
 
     fn push(&mut self, end: u64, subsystem: &dyn Subsystem) {

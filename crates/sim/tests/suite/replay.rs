@@ -226,7 +226,7 @@ fn the_document_has_the_names_other_tools_rely_on() {
         ("throughput", "read_bytes_per_s write_bytes_per_s"),
         (
             "cost",
-            "dram_bytes op_ratio usable_bytes total_blocks reserve_blocks pages_per_block logical_pages",
+            "dram_bytes host_dram_bytes op_ratio usable_bytes total_blocks reserve_blocks pages_per_block logical_pages",
         ),
     ] {
         for name in names.split(' ') {

@@ -1,8 +1,9 @@
 //! Stacks by name: what each builds, keeps over a restart, and refuses.
 
 use nandscape_core::command::Payload;
-use nandscape_core::zone::{ZoneAction, ZoneCommand};
+use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneState};
 use nandscape_core::{BlockCommand, Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_sim::zones::{MOST_COLUMNS, MOST_ROWS, ZoneHistory};
 use nandscape_stack::kinds::KINDS;
 use nandscape_stack::stacks::STACKS;
 use nandscape_stack::{RunOptions, StackConfig, Storage, Typed, build_stored, replay};
@@ -57,7 +58,10 @@ fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
         let config = config(stack, &[]);
         let run = replay(&config, load, &RunOptions::default()).unwrap();
         assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
-        assert_eq!(run.result.between.zones.is_some(), stack == "zone", "{stack}");
+        assert_eq!(run.result.between.zones.is_some(), stack != "block", "{stack}");
+        let cost = run.result.cost;
+        assert!(cost.dram_bytes > 0 && cost.usable_bytes > 0, "{stack}: {cost:?}");
+        assert_eq!(cost.host_dram_bytes > 0, stack == "zone-map", "{stack}: {cost:?}");
         let text = config.to_toml();
         assert_eq!(text.contains("[zone]"), stack != "block", "{text}");
         let mut again = Typed::new();
@@ -141,4 +145,90 @@ fn an_image_of_zones_comes_back_with_data_and_write_pointers() {
     zones.check_invariants();
     drop(zones);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The history of zones of a run, which is checked against what the run says of its end.
+fn history(stack: &str, load: &str, sets: &[&str]) -> ZoneHistory {
+    let options = RunOptions { with_series: true, ..RunOptions::default() };
+    let run = replay(&config(stack, sets), load, &options).unwrap();
+    assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
+    let zones = run.result.between.zones.as_ref().unwrap();
+    let history = zones.history.clone().unwrap();
+    let (columns, time) = (&history.columns, &history.time_ns);
+    assert_eq!(columns.len(), time.len());
+    assert!(columns.len() <= MOST_COLUMNS && time.is_sorted_by(|a, b| a < b), "{time:?}");
+    assert_eq!((time[0], *time.last().unwrap()), (0, run.result.speed.time.simulated_ns));
+    // The last may be nearer, and each is late by a request at most.
+    assert!(time.windows(2).rev().skip(1).all(|two| two[1] - two[0] >= history.interval_ns / 2), "{time:?}");
+    let rows = zones.zones.div_ceil(history.zones_per_row) as usize;
+    assert!(rows as u32 <= MOST_ROWS);
+    for column in columns {
+        assert_eq!((column.states.len(), column.written.len()), (rows, rows));
+        assert_eq!(column.valid.len(), if stack == "zone-map" { rows } else { 0 });
+    }
+    assert!(columns[0].written.iter().all(|percent| *percent <= 10), "{:?}", columns[0]);
+    let last = columns.last().unwrap();
+    if history.zones_per_row == 1 {
+        for (zone, shown) in zones.shown.iter().enumerate() {
+            let percent = |share: f64| (share * 100.0).round() as u8;
+            assert_eq!(
+                ZoneState::of_letter(last.states.as_bytes()[zone].into()).unwrap().name(),
+                shown.state
+            );
+            assert_eq!(last.written[zone], percent(shown.written), "zone {zone}");
+            assert_eq!(last.valid.get(zone).copied().flatten(), shown.valid.map(percent), "zone {zone}");
+        }
+    }
+    let document = serde_json::to_value(&run.result).unwrap();
+    for name in ["zones_per_row", "interval_ns", "time_ns", "columns"] {
+        assert!(document["zones"]["history"].get(name).is_some(), "{name}");
+    }
+    history
+}
+
+#[test]
+fn the_course_of_zones_is_kept_and_bounded_whatever_the_length_of_a_run() {
+    let load = |count: u32| format!("uniform:span=50%,bs=4k,count={count}");
+    let few = history("zone-map", &load(300), &[]);
+    let many = history("zone-map", &load(60_000), &[]);
+    assert!(few.columns.len() > 20 && few.interval_ns < many.interval_ns, "{} ns", few.interval_ns);
+    assert!(many.columns.len() > MOST_COLUMNS / 2 - 2, "{}", many.columns.len());
+    // Zones are emptied and written again: some row has been full and something else later.
+    let full = |column: usize, row: usize| many.columns[column].states.as_bytes()[row] == b'f';
+    let has_turned = |row| (1..many.columns.len()).any(|column| full(column - 1, row) && !full(column, row));
+    assert!((0..many.columns[0].states.len()).any(has_turned), "no zone was ever collected");
+    // All that hosts can read is valid somewhere, and nothing of it twice.
+    let last = many.columns.last().unwrap();
+    assert!(
+        last.valid
+            .iter()
+            .zip(&last.written)
+            .all(|(valid, written)| valid.is_none_or(|valid| valid <= *written))
+    );
+
+    let raw = "uflip:pattern=partitioning,base=sw,bs=4k,count=3000,zones=128KiB";
+    let raw = history("zone", raw, &[]);
+    assert!(raw.columns.iter().any(|column| column.states.contains('i')), "{raw:?}");
+    let small = ["zone.dies=1", "device.pages_per_block=4", "device.blocks_per_plane=400"];
+    let merged = history("zone-map", &load(500), &small);
+    assert!(merged.zones_per_row > 1, "{}", merged.zones_per_row);
+
+    let run = replay(&config("zone-map", &[]), &load(300), &RunOptions::default()).unwrap();
+    assert!(run.result.between.zones.unwrap().history.is_none(), "nobody asked for the series");
+}
+
+#[test]
+fn a_job_file_keeps_the_course_of_zones_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zones.fio");
+    let text =
+        "[w]\nfilename=ns1\nzonemode=zbd\nrw=write\nbs=4k\nsize=256k\nloops=3\nzone_reset_threshold=1\n";
+    std::fs::write(&file, text).unwrap();
+    let options = RunOptions { with_series: true, ..RunOptions::default() };
+    let run = replay(&config("zone", &[]), file.to_str().unwrap(), &options).unwrap();
+    assert!(run.is_complete(), "{:?}", run.result.error);
+    let history = run.result.between.zones.unwrap().history.unwrap();
+    assert!(history.columns.len() > 3, "{history:?}");
+    assert!(history.columns[0].written.iter().all(|percent| *percent == 0), "{history:?}");
+    assert!(history.columns.last().unwrap().written.iter().any(|percent| *percent > 0), "{history:?}");
 }

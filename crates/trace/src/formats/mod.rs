@@ -28,6 +28,8 @@ mod systor;
 mod tencent;
 mod vscsi;
 
+pub use ops::{FILE_LEVEL, FILE_OPERATIONS};
+
 use crate::binary::{BinaryReader, RecordFormat};
 use crate::decode::Bytes;
 use crate::error::Result;

@@ -8,7 +8,8 @@
 //! rename. For `X.ops.csv` it is looked for in `X.files.csv`, with or without `.zst`, `.gz` or `.xz`.
 //!
 //! The requests that come out are those of a device under a file system: what their file, writer and kind of
-//! block is goes with them ([`nandscape_core::Origin`]).
+//! block is goes with them ([`nandscape_core::Origin`]). With `level=file` they are those of the programs, each
+//! file a volume of its own.
 
 use super::{Confidence, Format, Input};
 use crate::decode::decompress;
@@ -18,16 +19,25 @@ use crate::fields::{decimal, split, whole, whole32};
 use crate::gate::{Clock, Gate};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use crate::options::BoxReader;
-use nandscape_core::{Info, IoRecord, Origin, Params, SimTime, TraceReader, WorkloadInfo, keys, units};
-use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsOptions};
+use nandscape_core::{
+    Info, IoRecord, Origin, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys, units,
+};
+use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsError, FsOptions};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
 const NAMES_HEADER: &[u8] = b"file,path";
-const FORMAT: &str = "ops";
+/// Name of the format of file operations.
+pub const FILE_OPERATIONS: &str = "ops";
+/// What such a recording is called where its files are not placed on blocks.
+pub const FILE_LEVEL: &str = "ops:level=file";
 
 keys! { PARAMS:
+    LEVEL: String = choice(&["device", "file"]) or "device",
+        "device: requests below the file system model; file: what programs asked for, each file a volume (only FILES \
+         of the other keys matters then)";
     FILES: Option<String> = text(),
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
     SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
@@ -49,13 +59,13 @@ keys! { PARAMS:
 
 pub const ENTRY: Format = Format {
     info: Info {
-        name: FORMAT,
+        name: FILE_OPERATIONS,
         summary: "file operations (ts_us,op,pid,file,offset,len) placed on blocks by a small file system model",
         source: "nandscape",
         params: PARAMS,
     },
     extensions: &["csv"],
-    many_volumes: false,
+    many_volumes: true,
     detect: |head| Confidence::Certain.if_passed(head.lines.first() == Some(&HEADER)),
     read,
     write: None,
@@ -63,10 +73,16 @@ pub const ENTRY: Format = Format {
 
 fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let names = names(&input.name, params.get(FILES))?;
-    let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
+    let (format, fs) = match params.get(LEVEL) {
+        "file" => (FILE_LEVEL, Model::Files(Files::default())),
+        _ => {
+            let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
+            (FILE_OPERATIONS, Model::Blocks(Box::new(fs)))
+        }
+    };
     Ok(Box::new(Ops {
         lines: Lines::new(input.bytes),
-        gate: Gate::new(&input.name, FORMAT, Clock::Strict, &input.settings),
+        gate: Gate::new(&input.name, format, Clock::Strict, &input.settings),
         fs,
         last_ns: 0,
         at_end: false,
@@ -153,9 +169,110 @@ fn beside(source: &str) -> Option<PathBuf> {
 struct Ops {
     lines: Lines,
     gate: Gate,
-    fs: FileSystem,
+    fs: Model,
     last_ns: u64,
     at_end: bool,
+}
+
+/// What becomes of file operations.
+enum Model {
+    /// Requests of a device under a file system.
+    Blocks(Box<FileSystem>),
+    /// What programs asked for.
+    Files(Files),
+}
+
+impl Model {
+    fn apply(&mut self, op: &FileOp) -> Result<(), FsError> {
+        match self {
+            Self::Blocks(fs) => fs.apply(op),
+            Self::Files(files) => files.apply(op),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), FsError> {
+        match self {
+            Self::Blocks(fs) => fs.finish(),
+            Self::Files(_) => Ok(()),
+        }
+    }
+
+    fn next_request(&mut self) -> Option<IoRecord> {
+        match self {
+            Self::Blocks(fs) => fs.next_request(),
+            Self::Files(files) => files.next.take(),
+        }
+    }
+
+    fn without_effect(&self) -> u64 {
+        match self {
+            Self::Blocks(fs) => fs.without_effect(),
+            Self::Files(files) => files.without_effect,
+        }
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        match self {
+            Self::Blocks(fs) => fs.origin(),
+            Self::Files(files) => Origin { file: files.last, ..Origin::default() },
+        }
+    }
+}
+
+/// Files without blocks: a volume each, whose addresses are those of the file. What is cut off or deleted is
+/// discarded.
+#[derive(Default)]
+struct Files {
+    /// Size and hint of each.
+    files: BTreeMap<u32, (u64, u16)>,
+    next: Option<IoRecord>,
+    last: u32,
+    /// Stores to mappings, which are not known.
+    without_effect: u64,
+}
+
+impl Files {
+    fn apply(&mut self, op: &FileOp) -> Result<(), FsError> {
+        if matches!(op.kind, FileOpKind::Create | FileOpKind::Open) {
+            return match self.files.insert(op.file, (0, 0)) {
+                None => Ok(()),
+                Some(_) => Err(FsError::FileAgain(op.file)),
+            };
+        }
+        let (size, hint) = self.files.get_mut(&op.file).ok_or(FsError::UnknownFile(op.file))?;
+        let too_far = || FsError::TooFar { offset: op.offset, len: op.len };
+        let end = op.offset.checked_add(op.len).ok_or_else(too_far)?;
+        let (trace_op, from, to) = match op.kind {
+            FileOpKind::Read => (TraceOp::Read, op.offset, end),
+            FileOpKind::Write => {
+                *size = end.max(*size);
+                (TraceOp::Write, op.offset, end)
+            }
+            FileOpKind::Punch => (TraceOp::Trim, op.offset, end),
+            FileOpKind::Truncate => (TraceOp::Trim, op.offset, std::mem::replace(size, op.offset)),
+            FileOpKind::Delete => (TraceOp::Trim, 0, *size),
+            FileOpKind::Fsync | FileOpKind::Fdatasync => (TraceOp::Flush, 0, 1),
+            FileOpKind::Hint => {
+                *hint = op.len.min(5) as u16;
+                return Ok(());
+            }
+            FileOpKind::MapWrite => {
+                self.without_effect += 1;
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if from < to {
+            self.last = op.file;
+            let (volume, hint) = (op.file, *hint);
+            self.next =
+                Some(IoRecord { at: op.at, op: trace_op, offset: from, len: to - from, volume, hint });
+        }
+        if op.kind == FileOpKind::Delete {
+            self.files.remove(&op.file);
+        }
+        Ok(())
+    }
 }
 
 fn kind(field: &[u8]) -> Result<FileOpKind, String> {
@@ -335,6 +452,48 @@ mod tests {
         file("a.files.csv", "file,path\nx,y\n");
         let error = Workload::new(&ops, &OpenOptions::default(), Target::NONE).unwrap().open().err().unwrap();
         assert!(error.to_string().contains("a.files.csv: line 2: file is 'x'"), "{error}");
+    }
+
+    #[test]
+    fn at_the_level_of_files_requests_are_those_of_programs_and_each_file_a_volume() {
+        let text = "ts_us,op,pid,file,offset,len\n10,create,5,1,0,0\n20,hint,5,1,0,3\n30,write,5,1,0,9000\n\
+                    35,create,5,2,0,0\n36,write,5,2,0,10\n37,mmapw,5,2,0,10\n40,fsync,5,1,0,0\n\
+                    50,trunc,5,1,4000,0\n55,read,5,1,0,4000\n60,rename,5,1,0,0\n70,delete,5,1,0,0\n80,delete,5,2,0,0\n";
+        let options = OpenOptions { format: Some("ops:level=file".to_owned()), ..OpenOptions::default() };
+        let open = || {
+            let workload =
+                Workload::from_bytes("t.ops.csv", text.as_bytes(), &options, Target::NONE).unwrap();
+            workload.open().unwrap()
+        };
+        let mut reader = open();
+        let mut seen = Vec::new();
+        while let Some(record) = reader.next() {
+            let record = record.unwrap();
+            seen.push((
+                reader.origin().volume,
+                record.op,
+                record.offset % (1 << 20),
+                record.len,
+                record.hint,
+            ));
+        }
+        assert_eq!(
+            seen,
+            [
+                (1, TraceOp::Write, 0, 9000, 3),
+                (2, TraceOp::Write, 0, 10, 0),
+                (1, TraceOp::Flush, 0, 0, 3),
+                (1, TraceOp::Trim, 4000, 5000, 3),
+                (1, TraceOp::Read, 0, 4000, 3),
+                (1, TraceOp::Trim, 0, 4000, 3),
+                (2, TraceOp::Trim, 0, 10, 0),
+            ]
+        );
+        assert_eq!(reader.info().skipped, 1, "stores to a mapping are not known");
+        let error = all("ops:level=file", &format!("{SAMPLE}50,write,5,9,0,1\n")).unwrap_err().to_string();
+        assert!(error.contains("line 6: file 9 was neither created nor opened"), "{error}");
+        let error = all("ops:level=blocks", SAMPLE).unwrap_err().to_string();
+        assert!(error.contains("level"), "{error}");
     }
 
     #[test]

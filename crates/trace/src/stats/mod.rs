@@ -21,7 +21,7 @@ pub use contract::{
     SMALL_BYTES,
 };
 pub use histogram::{Distribution, Histogram};
-pub use patterns::{Pattern, Patterns};
+pub use patterns::{Pattern, Patterns, Streams};
 pub use windows::Window;
 
 use crate::error::Result;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 /// The share of the requests that decides a word of a class.
 const MAJORITY: f64 = 0.8;
 /// Streams that are told apart; the requests of further ones count in the whole alone.
-const STREAMS: usize = 64;
+const STREAMS: usize = 16_384;
+/// Streams that are listed.
+const LISTED: usize = 64;
 /// Ends of requests that a sequential request may continue, for reads and for writes.
 const RECENT: usize = 32;
 
@@ -17,10 +19,26 @@ const RECENT: usize = 32;
 pub struct Patterns {
     /// All requests.
     pub whole: Pattern,
-    /// By volume and hint, if there is more than one pair; the first 64 that appear.
+    /// By volume and hint, if there is more than one pair; the 64 with the most bytes.
     pub streams: Vec<Pattern>,
-    /// Requests of further pairs.
+    /// Pairs that are not listed.
+    pub unlisted: u64,
+    /// Requests of pairs beyond the first 16,384, which count in the whole alone.
     pub further: u64,
+    /// Pairs that are written.
+    pub written: Streams,
+    /// Of these the append-only ones: 80 % of their writes start at or behind the end of all that was written to
+    /// them before.
+    pub append_only: Streams,
+}
+
+/// Volumes (or files) by hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Streams {
+    /// How many.
+    pub count: u64,
+    /// Bytes written to them.
+    pub write_bytes: u64,
 }
 
 /// The kind of load of some reads and writes.
@@ -36,15 +54,23 @@ pub struct Pattern {
     pub bytes: u64,
     /// Writes among them.
     pub writes: u64,
+    /// Bytes of the writes.
+    pub write_bytes: u64,
     /// Requests of 128 KiB or more.
     pub large: u64,
+    /// Their bytes.
+    pub large_bytes: u64,
     /// Requests of 16 KiB or less.
     pub small: u64,
     /// Requests that start where one of the 32 before ended, of the same direction in the same stream.
     pub sequential: u64,
+    /// Their bytes.
+    pub sequential_bytes: u64,
     /// Writes that overwrite no live 4 KiB page of this workload. The page that a sequential write goes on in
     /// is not overwritten.
     pub appends: u64,
+    /// Writes that start at or behind the end of all that was written before to the same stream.
+    pub growing: u64,
     /// Writes that are large, sequential and appends.
     pub large_sequential_appends: u64,
     /// Words joined by dashes, each if it fits 80 % of the requests: `large`, `medium` or `small`;
@@ -55,6 +81,11 @@ pub struct Pattern {
 }
 
 impl Pattern {
+    /// Whether it is written, and nearly only at its end.
+    fn is_append_only(&self) -> bool {
+        self.writes > 0 && self.growing as f64 >= MAJORITY * self.writes as f64
+    }
+
     fn class(&self) -> String {
         let of = |count: u64, all: u64| count as f64 / all as f64;
         let requests = self.requests;
@@ -94,6 +125,15 @@ struct Counts {
     pattern: Pattern,
     /// Ends of reads and of writes.
     recent: [Recent; 2],
+    /// Largest end of a write.
+    end: u64,
+}
+
+/// How a request goes on in its stream.
+#[derive(Clone, Copy)]
+struct Goes {
+    is_sequential: bool,
+    is_growing: bool,
 }
 
 /// Ends of the last requests, in an array so that a look through all of them is quick.
@@ -122,28 +162,39 @@ impl Recent {
 }
 
 impl Counts {
-    fn add(&mut self, record: &IoRecord, over: Overwritten, is_sequential: Option<bool>) -> bool {
+    /// Counts a request; `goes` as its stream found it, where that is known.
+    fn add(&mut self, record: &IoRecord, over: Overwritten, goes: Option<Goes>) -> Goes {
         let IoRecord { offset, len, op, .. } = *record;
         let is_write = op == TraceOp::Write;
-        let is_sequential = is_sequential.unwrap_or_else(|| {
+        let goes = goes.unwrap_or_else(|| {
             let recent = &mut self.recent[usize::from(is_write)];
             let is_sequential = recent.contains(offset);
             recent.push(offset + len);
-            is_sequential
+            let is_growing = is_write && offset >= self.end;
+            if is_write {
+                self.end = self.end.max(offset + len);
+            }
+            Goes { is_sequential, is_growing }
         });
+        let Goes { is_sequential, is_growing } = goes;
         let goes_on_in_page = is_sequential && over.first && !offset.is_multiple_of(crate::pages::GRANULE);
         let is_append = is_write && over.pages == u64::from(goes_on_in_page);
         let is_large = len >= LARGE_BYTES;
+        let if_so = |is: bool| if is { len } else { 0 };
         let pattern = &mut self.pattern;
         pattern.requests += 1;
         pattern.bytes += len;
         pattern.writes += u64::from(is_write);
+        pattern.write_bytes += if_so(is_write);
         pattern.large += u64::from(is_large);
+        pattern.large_bytes += if_so(is_large);
         pattern.small += u64::from(len <= SMALL_BYTES);
         pattern.sequential += u64::from(is_sequential);
+        pattern.sequential_bytes += if_so(is_sequential);
         pattern.appends += u64::from(is_append);
+        pattern.growing += u64::from(is_growing);
         pattern.large_sequential_appends += u64::from(is_large && is_sequential && is_append);
-        is_sequential
+        goes
     }
 
     fn finish(self) -> Pattern {
@@ -159,7 +210,7 @@ impl PatternGather {
     pub(super) fn add(&mut self, record: &IoRecord, volume: u32, over: Overwritten) {
         let key = (volume, record.hint);
         // Streams that are mixed are sequential each by itself, and so is the whole.
-        let is_sequential = if self.streams.len() < STREAMS || self.streams.contains_key(&key) {
+        let goes = if self.streams.len() < STREAMS || self.streams.contains_key(&key) {
             let counts = self.streams.entry(key).or_default();
             (counts.pattern.volume, counts.pattern.hint) = key;
             Some(counts.add(record, over, None))
@@ -167,15 +218,33 @@ impl PatternGather {
             self.further += 1;
             None
         };
-        self.whole.add(record, over, is_sequential);
+        self.whole.add(record, over, goes);
     }
 
     pub(super) fn finish(self) -> Patterns {
-        let streams = if self.streams.len() > 1 {
-            self.streams.into_values().map(Counts::finish).collect()
-        } else {
-            Vec::new()
-        };
-        Patterns { whole: self.whole.finish(), streams, further: self.further }
+        let mut patterns =
+            Patterns { whole: self.whole.finish(), further: self.further, ..Patterns::default() };
+        let mut streams: Vec<Pattern> = self.streams.into_values().map(Counts::finish).collect();
+        for stream in streams.iter().filter(|stream| stream.writes > 0) {
+            patterns.written.add(stream);
+            if stream.is_append_only() {
+                patterns.append_only.add(stream);
+            }
+        }
+        if streams.len() > 1 {
+            streams.sort_by_key(|stream| std::cmp::Reverse(stream.bytes));
+            patterns.unlisted = streams.len().saturating_sub(LISTED) as u64;
+            streams.truncate(LISTED);
+            streams.sort_by_key(|stream| (stream.volume, stream.hint));
+            patterns.streams = streams;
+        }
+        patterns
+    }
+}
+
+impl Streams {
+    fn add(&mut self, stream: &Pattern) {
+        self.count += 1;
+        self.write_bytes += stream.write_bytes;
     }
 }

@@ -1,6 +1,7 @@
 //! A stat document for people.
 
 use super::{cached, requests, row};
+use crate::console::Screen;
 use nandscape_core::OpCounts;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::{Latencies, Stat};
@@ -25,6 +26,12 @@ pub fn table(stat: &Stat) -> String {
     latencies(text, "latency in real time", &stat.service.real_latency_ns);
     row(text, "waiting for the stack", &quantiles(&stat.service.queue.wait_ns));
     state(text, stat);
+    if let Some(zones) = &stat.zones {
+        for line in super::zones::strip(zones, &Screen { height: usize::MAX, ..Screen::of_stdout() }) {
+            out += &line;
+            out.push('\n');
+        }
+    }
     out
 }
 
@@ -120,6 +127,10 @@ fn state(out: &mut String, stat: &Stat) {
         let data = 100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64;
         let data = format!("{} hold data ({data:.1} %)", format_bytes(space.live_bytes));
         row(out, "space", &format!("{blocks}, {} bad; {data}", space.bad_blocks));
+        let cost =
+            [stat.cost.dram_bytes, stat.cost.host_dram_bytes, stat.cost.usable_bytes].map(format_bytes);
+        let [device, host, usable] = cost;
+        row(out, "cost", &format!("DRAM of the device {device}, of the host {host}; usable {usable}"));
         let (min, max) = (wear.erases_min, wear.erases_max);
         let spread = format!("mean {:.2}, deviation {:.2}", wear.erases_mean, wear.erases_stddev);
         row(out, "erases of a block", &format!("{min} to {max}, {spread}"));

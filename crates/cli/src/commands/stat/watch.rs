@@ -1,6 +1,8 @@
-//! A line for each interval, as iostat prints them.
+//! A line for each interval, as iostat prints them, and below it the strip of zones where there are any. In a
+//! terminal the strip stays below the last line.
 
-use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
+use super::zones::strip;
+use crate::console::{Console, Failure, Result, STOP, Screen, stop_on_ctrl_c};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::Stat;
 use nandscape_engine::control::Client;
@@ -20,6 +22,7 @@ pub fn run(client: &mut Client, seconds: f64, as_json: bool, console: Console) -
     }
     stop_on_ctrl_c()?;
     let (_, mut before) = client.stat()?;
+    let mut strip_lines = 0;
     for line in 0.. {
         if !sleep(Duration::from_secs_f64(seconds)) {
             return Ok(());
@@ -28,14 +31,29 @@ pub fn run(client: &mut Client, seconds: f64, as_json: bool, console: Console) -
         if as_json {
             console.result(&document.to_string())?;
         } else {
+            let screen = Screen::of_stdout();
+            let mut text = if screen.is_live { up(strip_lines) } else { String::new() };
             if line % PAGE == 0 {
-                console.result(HEADING)?;
+                text += HEADING;
+                text.push('\n');
             }
-            console.result(&interval(&before, &now))?;
+            text += &interval(&before, &now);
+            let strip = now.zones.as_ref().map(|zones| strip(zones, &screen)).unwrap_or_default();
+            strip_lines = strip.len();
+            for line in strip {
+                text.push('\n');
+                text += &line;
+            }
+            console.result(&text)?;
         }
         before = now;
     }
     Ok(())
+}
+
+/// Goes up so many lines and clears them.
+fn up(lines: usize) -> String {
+    if lines == 0 { String::new() } else { format!("\u{1b}[{lines}A\u{1b}[J") }
 }
 
 /// `false` if it was interrupted.

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use nandscape_core::command::HostCounts;
+use nandscape_core::zone::{Zone, ZoneAttributes, ZoneState};
 use nandscape_core::{
     CacheCounts, Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceOp, TraceReader,
     WorkloadInfo,
@@ -20,6 +21,8 @@ use nandscape_sim::result::{
     BetweenResult, CacheResult, FlashResult, LatencyResult, LatencySummary, LayerResult, MergeResult,
     RunError, RunIdentity, SCHEMA, Speed, Waf, WearResult, WorkloadResult,
 };
+use nandscape_sim::result::{ZoneShown, ZonesResult};
+use nandscape_sim::zones::{MOST_ROWS, ZoneHistory, ZoneScan};
 use nandscape_trace::{StatsOptions, TraceStats};
 use serde_json::json;
 
@@ -248,6 +251,7 @@ fn result(
     let cost = Cost {
         map_table_bytes: manner.table_bytes,
         dram_bytes: manner.table_bytes + 70_000,
+        host_dram_bytes: 0,
         usable_bytes: 400 << 20,
         total_blocks: UNITS * BLOCKS,
         reserve_blocks: UNITS,
@@ -461,4 +465,63 @@ impl TraceReader for Records {
     fn info(&self) -> WorkloadInfo {
         WorkloadInfo { format: "sample".to_owned(), has_real_times: true, ..WorkloadInfo::default() }
     }
+}
+
+/// A run on zones and one on a block device over them, with their course: `zones` of them, at 40 moments.
+pub fn zoned_runs(zones: u32) -> Vec<Run> {
+    let mut runs = runs(300);
+    runs.truncate(2);
+    for (number, run) in runs.iter_mut().enumerate() {
+        let mut history = ZoneHistory { interval_ns: 1_000_000, ..ZoneHistory::default() };
+        let state = |zone: u32, moment: u32| match (zone * 40 / zones, zone % 11) {
+            (_, 9) => ZoneState::ReadOnly,
+            (_, 10) => ZoneState::Offline,
+            (turn, _) if turn > moment => ZoneState::Empty,
+            (turn, _) if turn == moment => ZoneState::ImplicitlyOpen,
+            (turn, _) if turn + 1 == moment => ZoneState::Closed,
+            _ => ZoneState::Full,
+        };
+        let mut states = std::collections::BTreeMap::new();
+        let mut shown = Vec::new();
+        for moment in 0..40 {
+            let mut scan = ZoneScan::new(zones, MOST_ROWS);
+            shown.clear();
+            for zone in 0..zones {
+                let state = state(zone, moment);
+                let written = if state.is_active() { 40 } else { 0 };
+                let it = Zone {
+                    start: 0,
+                    capacity: 100,
+                    write_pointer: state.has_write_pointer().then_some(written),
+                    state,
+                    attributes: ZoneAttributes(0),
+                    extension: None,
+                };
+                let valid = (number == 1 && zone > 2).then(|| it.written_bytes() * u64::from(zone % 7) / 7);
+                scan.add(&it, valid);
+                shown.push(ZoneShown {
+                    zone,
+                    state: state.name().to_owned(),
+                    written: it.written_bytes() as f64 / 100.0,
+                    valid: valid.map(|valid| valid as f64 / 100.0),
+                });
+            }
+            history.zones_per_row = scan.zones_per_row();
+            history.time_ns.push(u64::from(moment) * 1_300_000);
+            let (counts, column) = scan.finish();
+            history.columns.push(column);
+            states = counts;
+        }
+        run.result.between.zones = Some(ZonesResult {
+            zones,
+            size_bytes: 128,
+            capacity_bytes: 100,
+            max_active: Some(6),
+            states,
+            shown,
+            history: Some(history),
+            ..ZonesResult::default()
+        });
+    }
+    runs
 }
