@@ -3,6 +3,7 @@
 //! [`zone_map`] is a page map over a zoned namespace. A layer talks to the device below by commands alone; it
 //! knows nothing of the flash there.
 
+mod below;
 mod error;
 pub mod zone_map;
 
