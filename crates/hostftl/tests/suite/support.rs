@@ -22,6 +22,7 @@ pub fn setup(geometry: &Geometry, dies: u32, pages: u32, limits: Option<u32>) ->
         name: "zns".to_owned(),
         layout: ZoneLayout {
             zones: 0,
+            conventional: 0,
             size: blocks.next_power_of_two(),
             capacity: blocks,
             block_bytes: geometry.sector_bytes,
@@ -37,6 +38,7 @@ pub fn setup(geometry: &Geometry, dies: u32, pages: u32, limits: Option<u32>) ->
             stripe_pages: 1,
         },
         rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
+        conventional_blocks: 0,
         spare_blocks: 2,
         times: CommandTimes::default(),
     }

@@ -2,6 +2,7 @@
 //! said of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
 
 mod body;
+mod conventional;
 mod held;
 mod layout;
 mod log;
@@ -19,6 +20,7 @@ mod tag;
 pub mod wire;
 
 pub use body::FlashRules;
+pub use conventional::{BlockPart, with_conventional};
 pub use layout::{RandomAreas, ZoneLayout};
 pub use namespace::ZonedNamespace;
 pub use recover::ZoneStartError;

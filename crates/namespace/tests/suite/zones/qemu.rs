@@ -135,6 +135,7 @@ fn layout(line: &str) -> ZoneLayout {
     let limit = |key| Some(fields[key] as u32).filter(|most| *most > 0);
     ZoneLayout {
         zones: fields["zones"] as u32,
+        conventional: 0,
         size: fields["size"],
         capacity: fields["capacity"],
         block_bytes: fields["block"] as u32,
