@@ -119,6 +119,11 @@ impl<S: Subsystem> ZoneMap<S> {
     #[doc(hidden)]
     pub fn with_sabotage(mut below: S, params: &Params, sabotage: Sabotage) -> Result<Self, HostFtlError> {
         let (info, zones) = zoned(INFO.name, &mut below)?;
+        if zones.conventional > 0 {
+            let reason =
+                format!("{} of its zones are conventional, and it writes none of these", zones.conventional);
+            return Err(HostFtlError::Device { layer: INFO.name, reason });
+        }
         let config = Config::new(params, &info, &zones)?;
         let identity = config.identity;
         let stores_data =

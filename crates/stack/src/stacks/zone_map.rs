@@ -1,6 +1,6 @@
 //! A block device that the host makes of zones.
 
-use super::zone::{Top, over_any, plain};
+use super::zone::{Top, over, plain};
 use super::{Boxed, StackEntry};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::kinds::zone_map::KIND;
@@ -10,7 +10,7 @@ use nandscape_hostftl::{HostFtlError, ZoneMap};
 pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
     plain: |config, options| plain::<Mapped>(config, options),
-    over: |config, device, _| Mapped::over(config, over_any(config, device)?),
+    over: over::<Mapped>,
 };
 
 /// The translation layer over zones.
