@@ -215,7 +215,7 @@ impl<S: Subsystem> DmZoned<S> {
         }
         let limit = (described.capacity / block) as u32;
         let entry = &mut self.zones.all[zone as usize];
-        (entry.next, entry.end) = (next, limit.max(next));
+        (entry.next, entry.end, entry.limit) = (next, limit.max(next), limit);
         if described.write_pointer.is_none() {
             entry.end = next;
         } else if described.state.is_active() {
@@ -236,7 +236,7 @@ impl<S: Subsystem> DmZoned<S> {
         let ready = self.meta.committed;
         let limit = (described.capacity / self.shape.block_bytes) as u32;
         let entry = &mut self.zones.all[zone as usize];
-        entry.end = limit;
+        (entry.end, entry.limit) = (limit, limit);
         match described.state {
             ZoneState::NotWritePointer | ZoneState::Empty => self.add_free(zone, ready),
             ZoneState::ReadOnly | ZoneState::Offline => entry.purpose = Use::Bad,

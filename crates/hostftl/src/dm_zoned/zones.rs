@@ -38,6 +38,8 @@ pub(super) struct Zone {
     /// Of a sequential zone, the next block to be written, and the one behind the last that can be.
     pub next: u32,
     pub end: u32,
+    /// `end` after a reset.
+    pub limit: u32,
     /// Some of it cannot be copied: reclaim leaves it alone.
     pub is_stuck: bool,
     /// Writes to it wait for this.
@@ -72,6 +74,7 @@ impl Zones {
             valid: 0,
             next: 0,
             end: identity.zone_blocks,
+            limit: identity.zone_blocks,
             is_stuck: false,
             ready: Token::NONE,
         };
@@ -235,7 +238,8 @@ impl<S: Subsystem> DmZoned<S> {
         match self.below.manage(ZoneAction::Reset, self.shape.offset(zone, 0), issue) {
             Ok(done) => {
                 self.zones.leave_active(zone);
-                self.zones.all[zone as usize].next = 0;
+                let entry = &mut self.zones.all[zone as usize];
+                (entry.next, entry.end) = (0, entry.limit);
                 let ready = self.below.join(after, done);
                 self.add_free(zone, ready);
                 Ok(())
@@ -354,7 +358,9 @@ impl<S: Subsystem> DmZoned<S> {
                 entry.end = entry.next;
                 self.zones.leave_active(zone);
             }
-            _ if capacity < entry.end => entry.end = capacity.max(entry.next),
+            _ if capacity < entry.end => {
+                (entry.end, entry.limit) = (capacity.max(entry.next), capacity);
+            }
             _ => return Err(error),
         }
         Ok(())
