@@ -56,7 +56,7 @@ fn case(name: &str, pairs: &[(&str, &str)], sabotage: Sabotage) -> Setup<'static
         plan: FaultPlan::default(),
         needs_flush: true,
         damage: None,
-        effort: Effort::default(),
+        effort: Effort { steps: 40, again_every: 200, row_every: 400, ..Effort::default() },
     }
 }
 
