@@ -4,7 +4,7 @@ use super::support::{mixed, params, params_of, setup, timed};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_core::{
-    BlockCommand, Clocked, Command, Extent, Ftl, Geometry, Hint, Mapping, Op, Params, SimTime, Subsystem,
+    BlockCommand, Command, Extent, Ftl, Geometry, Hint, Mapping, Op, Params, SimTime, Subsystem,
 };
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_hostftl::{DmZoned, ZoneMap, dm_zoned};

@@ -1,5 +1,6 @@
 //! Zones: the state machine against a model and against a table, and reports byte by byte.
 
+mod conventional;
 mod crash;
 mod flash;
 mod limits;
