@@ -56,7 +56,10 @@ fn strip(zones: &ZonesResult) -> String {
     out.push_str("</p>\n<ol class=\"zones\" tabindex=\"0\" aria-label=\"zones at the end of the run\">\n");
     for zone in &zones.shown {
         let percent = (zone.written * 100.0).round();
-        let label = format!("zone {}: {}, {percent} % written", zone.zone, zone.state);
+        // A conventional zone has no write pointer that could say it.
+        let written =
+            if zone.state == "not-write-pointer" { String::new() } else { format!(", {percent} % written") };
+        let label = format!("zone {}: {}{written}", zone.zone, zone.state);
         let _ = writeln!(
             out,
             "<li class=\"zone {}\" title=\"{label}\" aria-label=\"{label}\" style=\"--w:{percent}%\"><b>{}</b></li>",
@@ -74,6 +77,7 @@ fn strip(zones: &ZonesResult) -> String {
 
 fn letter(state: &str) -> &'static str {
     match state {
+        "not-write-pointer" => "n",
         "empty" => "e",
         "implicitly-open" => "i",
         "explicitly-open" => "o",

@@ -13,7 +13,8 @@ keys! { PARAMS:
         "zones at the start that are written anywhere (conventional); they need a page map and blocks of their \
          own";
     pub(crate) CONVENTIONAL_OP: f64 = float(0.0, 1000.0) or "0.28",
-        "over-provisioning of the blocks of conventional zones, (physical - logical) / logical";
+        "over-provisioning of the blocks of conventional zones, (physical - logical) / logical; there are at \
+         least as many as the page map needs";
     pub(crate) MAX_ACTIVE: Option<u32> = int(1, 1 << 24), "most zones that are open or closed; absent: no limit";
     pub(crate) MAX_OPEN: Option<u32> = int(1, 1 << 24), "most zones that are open; absent: max_active";
     pub(crate) DESCRIPTOR_BYTES: u32 = size(0, 16_320) or "0", "bytes of the host's that a zone can keep";

@@ -132,9 +132,13 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
         return 0;
     }
     let geometry = &config.geometry;
-    let row = u64::from(geometry.planes()) * u64::from(geometry.pages_per_block);
-    let physical = pages as f64 * (1.0 + config.zone.get(CONVENTIONAL_OP));
-    let data = u32::try_from((physical.ceil() as u64).div_ceil(row)).unwrap_or(u32::MAX);
+    let (planes, per_block) = (u64::from(geometry.planes()), u64::from(geometry.pages_per_block));
+    let physical = (pages as f64 * (1.0 + config.zone.get(CONVENTIONAL_OP))).ceil() as u64;
+    // What the page map keeps open and free at least, also for erases and pages that a loss of power tears.
+    let least = pages.div_ceil(per_block);
+    let least = least + 4 + 8u64.div_ceil(per_block) + (least / 32).clamp(1, 32);
+    let data = physical.div_ceil(per_block).max(least).div_ceil(planes);
+    let data = u32::try_from(data).unwrap_or(u32::MAX).min(geometry.blocks_per_plane);
     let mut blocks = data;
     loop {
         let part = Geometry { blocks_per_plane: blocks, ..*geometry };

@@ -107,7 +107,6 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("zone-map", &["cache.device=flash"], "[cache]"),
         ("zone-map", &["zone.max_active=1"], "gc_frontier"),
         ("zone", &["zone.conventional=60"], "zone.conventional"),
-        ("zone", &["zone.conventional=4", "zone.conventional_op=0"], "zone.conventional_op"),
         ("zone-map", &["zone.conventional=4"], "conventional"),
         ("dm-zoned", &[], "zone.conventional"),
         ("dm-zoned", &["zone.conventional=2"], "zone.conventional"),
