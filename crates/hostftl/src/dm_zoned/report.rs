@@ -70,7 +70,7 @@ impl<S: Subsystem + Send> Subsystem for DmZoned<S> {
     }
 
     fn check_invariants(&self) {
-        self.check();
+        Mapping::check_invariants(self);
         self.below.device.check_invariants();
     }
 }
@@ -147,7 +147,8 @@ impl<S: Subsystem> Mapping for DmZoned<S> {
     }
 
     fn check_invariants(&self) {
-        self.check();
+        self.check_chunks();
+        self.check_each_zone();
     }
 }
 

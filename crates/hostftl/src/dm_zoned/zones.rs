@@ -379,10 +379,9 @@ impl<S: Subsystem> DmZoned<S> {
         self.stop("the zoned namespace takes no more writes")
     }
 
-    /// Checks who has which zone and block; panics with the values.
-    pub(super) fn check(&self) {
+    /// Checks the zones of all chunks; panics with the values.
+    pub(super) fn check_chunks(&self) {
         let identity = &self.shape.identity;
-        let mut owner = vec![Use::Free; identity.zones as usize];
         for (number, chunk) in (0..).zip(&self.chunks) {
             for (zone, purpose) in [(chunk.data, Use::Data), (chunk.buffer, Use::Buffer)] {
                 if zone == NONE {
@@ -390,7 +389,6 @@ impl<S: Subsystem> DmZoned<S> {
                 }
                 let entry = self.zones.of(zone);
                 assert_eq!((entry.purpose, entry.chunk), (purpose, number), "zone {zone} of {chunk:?}");
-                owner[zone as usize] = purpose;
             }
             assert!(chunk.buffer == NONE || chunk.data != NONE && !self.shape.is_random(chunk.data));
             assert!(chunk.buffer == NONE || self.shape.is_random(chunk.buffer), "{chunk:?}");
@@ -399,9 +397,16 @@ impl<S: Subsystem> DmZoned<S> {
                 assert!(!both, "block {block} of chunk {number} is valid in both of {chunk:?}");
             }
         }
+    }
+
+    /// Checks what each zone is for and which of its blocks are valid; panics with the values.
+    pub(super) fn check_each_zone(&self) {
+        let identity = &self.shape.identity;
         for (number, zone) in (0..).zip(&self.zones.all) {
             let is_mapped = matches!(zone.purpose, Use::Data | Use::Buffer);
-            assert_eq!(is_mapped, owner[number as usize] != Use::Free, "zone {number}: {zone:?}");
+            let chunk = self.chunks.get(zone.chunk as usize).filter(|_| is_mapped);
+            let is_its = chunk.is_some_and(|chunk| chunk.data == number || chunk.buffer == number);
+            assert_eq!(is_mapped, is_its, "zone {number}: {zone:?}");
             let valid = (0..identity.zone_blocks).filter(|block| self.zones.is_valid(number, *block));
             assert_eq!(valid.count() as u32, zone.valid, "valid blocks of zone {number}");
             assert!(is_mapped || zone.valid == 0, "zone {number}: {zone:?}");

@@ -7,6 +7,7 @@ mod held;
 mod layout;
 mod log;
 mod metadata;
+mod mixed;
 mod namespace;
 mod pool;
 mod recover;
@@ -20,8 +21,9 @@ mod tag;
 pub mod wire;
 
 pub use body::FlashRules;
-pub use conventional::{BlockPart, with_conventional};
+pub use conventional::BlockPart;
 pub use layout::{RandomAreas, ZoneLayout};
+pub use mixed::with_conventional;
 pub use namespace::ZonedNamespace;
 pub use recover::ZoneStartError;
 pub use sabotage::Sabotage;
