@@ -105,7 +105,6 @@ impl<S: Subsystem> Mapping for DmZoned<S> {
         self.shape.capacity_bytes / self.shape.block_bytes
     }
 
-    #[expect(clippy::misnamed_getters, reason = "its pages are blocks")]
     fn page_bytes(&self) -> u32 {
         self.shape.identity.block_bytes
     }

@@ -325,7 +325,7 @@ fn no_more_zones_are_active_than_the_device_allows_and_buffers_are_appended_or_m
         at = write(&mut layer, page, at);
         if step % 500 == 0 {
             layer.idle(at, at + 20_000_000).unwrap();
-            at = at + 20_000_000;
+            at += 20_000_000;
         }
         let active = layer.below().table().active();
         assert!(active <= 6, "{active} zones are active after write {step}");

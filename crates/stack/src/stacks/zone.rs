@@ -80,7 +80,7 @@ pub(super) fn over<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool)
     let setup = setup(config)?;
     if setup.layout.conventional == 0 {
         let zoned = ZonedNamespace::<_, Oob>::new(device, &setup);
-        return T::over(config, zoned.map_err(build_error)?);
+        return T::over(config, zoned.map_err(|error| build_error(&error))?);
     }
     let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
     let shared: SharedDevice = share(device);
@@ -92,11 +92,11 @@ struct Failed(ConfigError);
 
 impl From<ZoneStartError> for Failed {
     fn from(error: ZoneStartError) -> Self {
-        Self(build_error(error))
+        Self(build_error(&error))
     }
 }
 
-fn build_error(error: ZoneStartError) -> ConfigError {
+fn build_error(error: &ZoneStartError) -> ConfigError {
     ConfigError::Build(error.to_string())
 }
 

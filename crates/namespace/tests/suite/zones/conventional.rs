@@ -235,15 +235,13 @@ impl AsFtl {
     /// Writes a block at the write pointer of a zone, or resets it.
     fn disturb(&mut self, at: SimTime) {
         let zone = self.0.zone(0, 3);
-        let _ = match zone.write_pointer {
-            Some(pointer) => {
-                let write = BlockCommand::new(Op::Write, Extent::new(pointer, 512), Hint::default());
-                self.0.submit(0, write.into(), Payload::Write(&[7; 512]), at).map(drop)
-            }
-            None => {
-                let reset = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(zone.start) };
-                self.0.submit(0, Command::Zone(reset), Payload::None, at).map(drop)
-            }
+        // A device that ran out of blocks may refuse either.
+        let _ = if let Some(pointer) = zone.write_pointer {
+            let write = BlockCommand::new(Op::Write, Extent::new(pointer, 512), Hint::default());
+            self.0.submit(0, write.into(), Payload::Write(&[7; 512]), at)
+        } else {
+            let reset = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(zone.start) };
+            self.0.submit(0, Command::Zone(reset), Payload::None, at)
         };
     }
 }
