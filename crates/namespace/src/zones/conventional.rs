@@ -2,8 +2,7 @@
 
 use crate::sets::{Order, Part, Shared};
 use nandscape_core::{
-    Cause, CauseTable, Cost, Extent, FlashDevice, FlashState, Ftl, FtlResult, Hint, RecoveryReport, SimTime,
-    Token,
+    Cause, Cost, Extent, FlashDevice, Ftl, FtlResult, Hint, RecoveryReport, SimTime, Token,
 };
 
 /// A device that both kinds of zones share.
@@ -19,7 +18,7 @@ pub(super) struct Conventional {
     /// What the layer's operations are issued with.
     order: Order,
     /// The whole device as reports see it: it counts what both parts do.
-    whole: BlockPart,
+    pub whole: BlockPart,
     shared: SharedDevice,
     zone_bytes: u64,
 }
@@ -76,16 +75,6 @@ impl Conventional {
     ) -> FtlResult<Token> {
         let inside = self.inside(zone, from, len);
         self.layer(issued).write(inside, data, Hint::default(), at)
-    }
-
-    /// The whole device.
-    pub const fn whole(&self) -> &dyn FlashState {
-        &self.whole
-    }
-
-    /// Counts what both parts have done so far.
-    pub fn show(&mut self, zones: &CauseTable) {
-        self.whole.show([zones, self.ftl.device().counters()]);
     }
 
     /// Counters start anew, and nothing is queued from `at` on.

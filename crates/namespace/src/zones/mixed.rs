@@ -51,7 +51,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     #[inline]
     pub(super) fn show_counters(&mut self) {
         if let Some(conventional) = &mut self.conventional {
-            conventional.show(self.body.device.counters());
+            let own = conventional.ftl.device().counters();
+            conventional.whole.show([self.body.device.counters(), own]);
         }
     }
 

@@ -111,7 +111,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZoneReports for ZonedNamespace<D, O> {
 impl<O: ZoneOob, D: FlashDevice<O>> FlashLayer for ZonedNamespace<D, O> {
     fn device(&self) -> &dyn FlashState {
         match &self.conventional {
-            Some(conventional) => conventional.whole(),
+            Some(conventional) => &conventional.whole,
             None => &self.body.device,
         }
     }

@@ -35,6 +35,7 @@ impl Zoned {
     fn new(zones: u32, size: u64, capacity: u64, max_open: Option<u32>, max_active: Option<u32>) -> Self {
         let layout = ZoneLayout {
             zones,
+            conventional: 0,
             size: size / BLOCK,
             capacity: capacity / BLOCK,
             block_bytes: BLOCK as u32,
