@@ -143,6 +143,7 @@ fn zoned() -> Zoned {
         name: "zns".to_owned(),
         layout: ZoneLayout {
             zones: 0,
+            conventional: 0,
             size: ZONE_PAGES,
             capacity: ZONE_PAGES,
             block_bytes: 4096,
@@ -154,6 +155,7 @@ fn zoned() -> Zoned {
         },
         stripes: ZoneStripes { dies: 32, blocks_per_die: 1, stripe_pages: 1 },
         rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
+        conventional_blocks: 0,
         spare_blocks: 2,
         times: CommandTimes::default(),
     };

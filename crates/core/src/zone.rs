@@ -8,6 +8,9 @@ use crate::words;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ZoneState {
+    /// A conventional zone, which is written anywhere and has no write pointer. ZNS has no such zones: type
+    /// and state are those of ZBC and ZAC.
+    NotWritePointer = 0,
     /// Nothing is written since the last reset.
     Empty = 1,
     /// Opened by a write or an append; the device may close it to open another one.
@@ -24,7 +27,7 @@ pub enum ZoneState {
     Offline = 0xf,
 }
 
-words!(pub ZoneState: Empty = "empty", ImplicitlyOpen = "implicitly-open",
+words!(pub ZoneState: NotWritePointer = "not-write-pointer", Empty = "empty", ImplicitlyOpen = "implicitly-open",
     ExplicitlyOpen = "explicitly-open", Closed = "closed", ReadOnly = "read-only", Full = "full",
     Offline = "offline");
 
@@ -32,6 +35,7 @@ impl ZoneState {
     /// A letter for it, in charts and strips of cells.
     pub const fn letter(self) -> char {
         match self {
+            Self::NotWritePointer => 'n',
             Self::Empty => 'e',
             Self::ImplicitlyOpen => 'i',
             Self::ExplicitlyOpen => 'o',
@@ -230,6 +234,9 @@ impl ZoneAttributes {
 pub struct ZoneShape {
     /// Number of zones.
     pub zones: u32,
+    /// The first of them, which are conventional: written anywhere, never reset.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conventional: u32,
     /// From the first byte of a zone to that of the next.
     pub size: u64,
     /// Bytes of a zone that can be written, from the first on, unless the medium has lost blocks since.
@@ -240,6 +247,11 @@ pub struct ZoneShape {
     pub max_active: Option<u32>,
     /// Most zones that are open; absent: no limit.
     pub max_open: Option<u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What happened to zones since the last reset of counters.
@@ -296,7 +308,7 @@ pub enum ZoneError {
     TooManyOpen = 0xbe,
     #[error("Invalid Zone State Transition")]
     Transition = 0xbf,
-    /// A field that no state of a zone could make right: an offset that is no zone's first byte, an extension
+    /// A field that no state of a zone could make right: a conventional zone, an offset that is no zone's first byte, an extension
     /// where there is room for none, a part of a random write area that is not whole units.
     #[error("Invalid Field in Command")]
     InvalidField = 0x02,

@@ -15,6 +15,14 @@ use nandscape_core::{BlockId, FlashDevice, FlashResult, Geometry, Ppn, SimTime, 
 /// Programs between two checkpoints at most, unless asked for.
 const LONGEST_INTERVAL: u64 = 400_000;
 
+impl JournalOptions {
+    /// Blocks that a journal keeps for itself on a device of a shape; a little more where pages of a block
+    /// may be programmed out of order (`has_bits`).
+    pub fn blocks(&self, geometry: &Geometry, has_bits: bool) -> u32 {
+        Layout::new(geometry, has_bits, self.record_pages).pool_blocks
+    }
+}
+
 impl<D: FlashDevice> Journal<D> {
     /// Opens the journal of a device. A wholly erased device gets one; any other must have one, and is
     /// recovered.

@@ -148,6 +148,7 @@ mod tests {
 
     const SHAPE: ZoneShape = ZoneShape {
         zones: 32,
+        conventional: 0,
         size: 1 << 20,
         capacity: 3 << 18,
         block: 512,

@@ -26,7 +26,6 @@
 //! Memory: 4 B a unit for the map, 4 B a place for owners, a bit a place, some 20 B a zone.
 #![expect(clippy::inline_always, reason = "the path of every page")]
 
-mod below;
 mod collect;
 mod config;
 mod format;
@@ -41,14 +40,13 @@ mod zones;
 pub use config::{INFO, STREAMS};
 pub use sabotage::Sabotage;
 
+use crate::below::{Below, zoned};
 use crate::error::HostFtlError;
-use below::Below;
 use collect::Collector;
 use config::Config;
 use format::{Identity, LOST};
 use log::Log;
 use nandscape_core::command::HostCounts;
-use nandscape_core::zone::ZoneShape;
 use nandscape_core::{
     Extent, FtlError, FtlStats, Issue, Lpn, NamespaceError, NamespaceInfo, NamespaceResult, Params, Ppn,
     RecoveryReport, SimTime, Subsystem, Token,
@@ -120,7 +118,12 @@ impl<S: Subsystem> ZoneMap<S> {
     /// A layer that breaks one of its promises, for tests of the tests.
     #[doc(hidden)]
     pub fn with_sabotage(mut below: S, params: &Params, sabotage: Sabotage) -> Result<Self, HostFtlError> {
-        let (info, zones) = zoned(&mut below)?;
+        let (info, zones) = zoned(INFO.name, &mut below)?;
+        if zones.conventional > 0 {
+            let reason =
+                format!("{} of its zones are conventional, and it writes none of these", zones.conventional);
+            return Err(HostFtlError::Device { layer: INFO.name, reason });
+        }
         let config = Config::new(params, &info, &zones)?;
         let identity = config.identity;
         let stores_data =
@@ -278,22 +281,4 @@ impl<S: Subsystem> ZoneMap<S> {
         let reason = *self.stopped.get_or_insert(reason);
         FtlError::ReadOnly { reason }.into()
     }
-}
-
-/// The zoned namespace of a subsystem, which must take commands with cause and order.
-fn zoned<S: Subsystem>(below: &mut S) -> Result<(NamespaceInfo, ZoneShape), HostFtlError> {
-    let lacks = |reason: String| HostFtlError::Device { layer: INFO.name, reason };
-    if below.control().issue.is_none() {
-        return Err(lacks("it takes no causes and no order of commands, as zoned namespaces do".to_owned()));
-    }
-    let info = below.namespaces().first().ok_or_else(|| lacks("it has no namespace".to_owned()))?;
-    let zones = info.zones.ok_or_else(|| lacks(format!("namespace '{}' has no zones", info.name)))?;
-    let page = u64::from(info.page_bytes);
-    if !zones.capacity.is_multiple_of(page) || !zones.size.is_multiple_of(page) || page < 128 {
-        return Err(lacks(format!(
-            "its zones of {} bytes, {} of which can be written, are not whole pages of {page} bytes, at least 128",
-            zones.size, zones.capacity
-        )));
-    }
-    Ok((info.clone(), zones))
 }

@@ -2,6 +2,7 @@
 
 mod closed_forms;
 mod crash;
+mod dm_zoned;
 mod latency;
 mod limits;
 mod random;

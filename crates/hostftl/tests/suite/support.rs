@@ -2,15 +2,19 @@
 
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Allocation, BlockCommand, Capabilities, Command, Cost, Deferral, Extent, FlashLayer, FlashState, Ftl,
-    FtlError, FtlResult, FtlStats, Geometry, Hint, Inspect, LogStatus, Logs, Lpn, Mapping, NamespaceError,
-    NamespaceResult, Oob, Op, Params, Ppn, SimTime, Subsystem, Token,
+    Allocation, AnyDevice, BlockCommand, Capabilities, Command, Cost, Deferral, Extent, FlashLayer,
+    FlashState, Ftl, FtlError, FtlResult, FtlStats, Geometry, Hint, Info, Inspect, LogStatus, Logs, Lpn,
+    Mapping, NamespaceError, NamespaceResult, Oob, Op, Params, Ppn, SimTime, Subsystem, Token,
 };
-use nandscape_hostftl::ZoneMap;
+use nandscape_ftl::{Journal, JournalOptions, PageMap, page_map};
 use nandscape_hostftl::zone_map::{self, Sabotage};
+use nandscape_hostftl::{DmZoned, ZoneMap, dm_zoned};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_namespace::SharedDevice;
+use nandscape_namespace::sets::share;
 use nandscape_namespace::zones::{
-    CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+    self, BlockPart, CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStartError,
+    ZoneStripes, ZonedNamespace, with_conventional,
 };
 use nandscape_testkit::crash::CrashDevice;
 use std::collections::BTreeMap;
@@ -22,6 +26,7 @@ pub fn setup(geometry: &Geometry, dies: u32, pages: u32, limits: Option<u32>) ->
         name: "zns".to_owned(),
         layout: ZoneLayout {
             zones: 0,
+            conventional: 0,
             size: blocks.next_power_of_two(),
             capacity: blocks,
             block_bytes: geometry.sector_bytes,
@@ -37,19 +42,55 @@ pub fn setup(geometry: &Geometry, dies: u32, pages: u32, limits: Option<u32>) ->
             stripe_pages: 1,
         },
         rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
+        conventional_blocks: 0,
         spare_blocks: 2,
         times: CommandTimes::default(),
     }
 }
 
 pub fn params(pairs: &[(&str, &str)]) -> Params {
+    params_of(&zone_map::INFO, pairs)
+}
+
+pub fn params_of(info: &Info, pairs: &[(&str, &str)]) -> Params {
     let typed: BTreeMap<_, _> =
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Params::check(&zone_map::INFO, "host.", &typed).unwrap_or_else(|error| panic!("{error}"))
+    Params::check(info, "host.", &typed).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Zones of a device that keeps bytes and can be cut off.
 pub type Crashing = ZonedNamespace<CrashDevice, Oob>;
+
+/// The same with conventional zones, over a page map with a journal.
+pub type Mixed = ZonedNamespace<BlockPart, Oob>;
+
+/// Zones of which some are conventional; the device keeps bytes or not.
+pub fn mixed(device: AnyDevice, setup: &ZoneSetup) -> Result<Mixed, String> {
+    let stores_data = device.capabilities().stores_data;
+    let layout = &setup.layout;
+    let bytes = u64::from(layout.conventional) * layout.capacity * u64::from(layout.block_bytes);
+    let layer = |part: BlockPart| {
+        let params = params_of(&page_map::INFO, &[("capacity", &bytes.to_string())]);
+        let layer: Box<dyn Ftl + Send> = if stores_data {
+            let journal = Journal::open(part, JournalOptions::default());
+            let journal = journal.map_err(|error| Failed(format!("journal: {error}")))?;
+            Box::new(PageMap::new(journal, &params).map_err(|error| Failed(format!("page map: {error}")))?)
+        } else {
+            Box::new(PageMap::new(part, &params).map_err(|error| Failed(format!("page map: {error}")))?)
+        };
+        Ok(layer)
+    };
+    let shared: SharedDevice = share(device);
+    with_conventional(shared, setup, layer, zones::Sabotage::None).map_err(|Failed(error)| error)
+}
+
+struct Failed(String);
+
+impl From<ZoneStartError> for Failed {
+    fn from(error: ZoneStartError) -> Self {
+        Self(format!("zones: {error}"))
+    }
+}
 
 /// A wholly erased device that keeps bytes.
 pub fn nand(geometry: Geometry) -> Nand {
@@ -79,10 +120,28 @@ pub fn submit<S: Subsystem>(
     Ok(subsystem.submit(0, command.into(), payload, SimTime::ZERO)?.done)
 }
 
-/// A layer of the host over zones as a translation layer, for the crash harness.
-pub struct AsFtl(pub ZoneMap<Crashing>);
+/// A layer of the host over zones.
+pub trait Over: Subsystem + FlashLayer + Send {
+    /// Why the zones take no more writes.
+    fn zones_read_only(&self) -> Option<&'static str>;
+}
 
-impl AsFtl {
+impl Over for ZoneMap<Crashing> {
+    fn zones_read_only(&self) -> Option<&'static str> {
+        self.below().read_only()
+    }
+}
+
+impl Over for DmZoned<Mixed> {
+    fn zones_read_only(&self) -> Option<&'static str> {
+        self.below().read_only()
+    }
+}
+
+/// A layer of the host over zones as a translation layer, for the crash harness.
+pub struct AsFtl<L>(pub L);
+
+impl AsFtl<ZoneMap<Crashing>> {
     pub fn open(
         device: CrashDevice,
         setup: &ZoneSetup,
@@ -93,7 +152,21 @@ impl AsFtl {
         let map = ZoneMap::with_sabotage(zoned, params, sabotage).map_err(|error| error.to_string())?;
         Ok(Self(map))
     }
+}
 
+impl AsFtl<DmZoned<Mixed>> {
+    pub fn open_chunks(
+        device: CrashDevice,
+        setup: &ZoneSetup,
+        params: &Params,
+        sabotage: dm_zoned::Sabotage,
+    ) -> Result<Self, String> {
+        let layer = DmZoned::with_sabotage(mixed(Box::new(device), setup)?, params, sabotage);
+        Ok(Self(layer.map_err(|error| error.to_string())?))
+    }
+}
+
+impl<L: Over> AsFtl<L> {
     fn submit(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> FtlResult<Token> {
         flash_error(self.0.submit(0, Command::Block(command), payload, at).map(|answer| answer.done))
     }
@@ -106,7 +179,7 @@ fn flash_error<T>(result: NamespaceResult<T>) -> FtlResult<T> {
     })
 }
 
-impl Mapping for AsFtl {
+impl<L: Over> Mapping for AsFtl<L> {
     fn logical_pages(&self) -> u64 {
         self.0.logical_pages()
     }
@@ -140,7 +213,7 @@ impl Mapping for AsFtl {
     }
 }
 
-impl Logs for AsFtl {
+impl<L: Over> Logs for AsFtl<L> {
     fn logs(&self) -> u16 {
         self.0.logs()
     }
@@ -150,21 +223,20 @@ impl Logs for AsFtl {
     }
 }
 
-impl Deferral for AsFtl {}
+impl<L: Over> Deferral for AsFtl<L> {}
 
-impl FlashLayer for AsFtl {
+impl<L: Over> FlashLayer for AsFtl<L> {
     fn device(&self) -> &dyn FlashState {
         let Inspect { layers, .. } = self.0.inspect();
         layers.first().expect("a layer").device()
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        let below = self.0.below().inspect().layers.first().and_then(FlashLayer::read_only);
-        FlashLayer::read_only(&self.0).or(below)
+        FlashLayer::read_only(&self.0).or_else(|| self.0.zones_read_only())
     }
 }
 
-impl Ftl for AsFtl {
+impl<L: Over> Ftl for AsFtl<L> {
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Read);
         self.submit(BlockCommand::new(Op::Read, extent, Hint(0)), payload, at)

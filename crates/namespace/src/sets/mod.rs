@@ -2,6 +2,7 @@
 //!
 //! * [`SetLayout`]: the dies of each set: traditional, vertical, horizontal [sets-article layouts], any list;
 //! * [`Part`]: the flash device of one set: some dies of a shared device, with own addresses and counters;
+//!   also some blocks of each die;
 //! * [`PredictableLatency`]: deterministic windows; the other types are identify data and log pages.
 
 mod identify;
@@ -14,7 +15,7 @@ pub use identify::{
     encode_set_list,
 };
 pub use layout::{LayoutError, SetLayout};
-pub use part::{Part, Shared, share};
+pub use part::{Order, Part, Shared, share};
 pub use predictable::{
     Budget, PlmConfig, PlmError, PlmLog, PredictableLatency, Window, encode_aggregate, event,
 };

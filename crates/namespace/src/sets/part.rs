@@ -1,4 +1,4 @@
-//! Some dies of a device as a device of its own.
+//! Some dies of a device, or some blocks of each, as a device of its own.
 
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
@@ -16,51 +16,95 @@ pub fn share<D>(device: D) -> Shared<D> {
     Arc::new(Mutex::new(device))
 }
 
-/// The device of one NVM set: dies of a shared device, numbered anew in the order of their list. Tokens,
-/// clock, buses and events are the whole device's, so that sets meet on channels; counters are the part's.
+/// Cause and predecessor of what a host asks of a layer over a [`Part`], whose commands have no room for
+/// them.
+#[derive(Clone, Debug)]
+pub struct Order(Arc<Mutex<(Cause, Token)>>);
+
+impl Default for Order {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new((Cause::Host, Token::NONE))))
+    }
+}
+
+impl Order {
+    /// From now on operations for the host have this cause, and none starts before `after` completes.
+    pub fn set(&self, cause: Cause, after: Token) {
+        *self.0.lock().expect(UNBROKEN) = (cause, after);
+    }
+
+    fn get(&self) -> (Cause, Token) {
+        *self.0.lock().expect(UNBROKEN)
+    }
+}
+
+const UNBROKEN: &str = "nobody panicked while holding it";
+
+/// Dies of a shared device, numbered anew in the order of their list (the device of an NVM set), or some
+/// blocks of each plane. Tokens, clock, buses and events are the whole device's, so that parts meet on
+/// channels; counters are the part's.
 ///
 /// A list that is a grid (the same dies of each of some channels) keeps that shape; else a die is a channel.
 #[derive(Debug)]
 pub struct Part<D: ?Sized> {
     geometry: Geometry,
     capabilities: Capabilities,
-    pages_per_unit: Divider,
-    blocks_per_unit: Divider,
-    /// What to add to a page of each die to get the page of the whole device, modulo 2^32.
+    /// Of a run of blocks that are neighbours in the whole device too: those of a die or of a plane.
+    pages_per_run: Divider,
+    blocks_per_run: Divider,
+    /// What to add to a page of each run to get the page of the whole device, modulo 2^32.
     page_shifts: Box<[u32]>,
     block_shifts: Box<[u32]>,
     causes: CauseTable,
     totals: OpCounts,
     /// The translation layer above runs on the host.
     is_host_side: bool,
+    order: Option<Order>,
     shared: Shared<D>,
 }
 
 impl<D: FlashDevice + ?Sized> Part<D> {
     /// The dies `units`. Panics on none or one of another device, which [`super::SetLayout`] rules out.
     pub fn new(shared: Shared<D>, units: &[UnitId]) -> Self {
-        let (whole, capabilities) = {
-            let device = lock(&shared);
-            (*device.geometry(), device.capabilities())
-        };
+        let whole = *lock(&shared).geometry();
         assert!(!units.is_empty() && units.iter().all(|unit| unit.0 < whole.units()), "{units:?}");
         let channels = channels_of_grid(&whole, units).unwrap_or(units.len() as u32);
         let geometry = Geometry { channels, dies_per_channel: units.len() as u32 / channels, ..whole };
-        let pages = whole.blocks_per_unit() * whole.pages_per_block;
-        let shifts = |size: u32| {
-            let shift = |(local, unit): (u32, &UnitId)| (unit.0 * size).wrapping_sub(local * size);
-            (0..).zip(units).map(shift).collect()
-        };
+        let blocks = whole.blocks_per_unit();
+        Self::of_runs(shared, geometry, blocks, units.iter().map(|unit| unit.0 * blocks))
+    }
+
+    /// `count` blocks of each plane, from `first` on. Panics where a plane has not so many.
+    pub fn of_blocks(shared: Shared<D>, first: u32, count: u32) -> Self {
+        let whole = *lock(&shared).geometry();
+        assert!(count > 0 && first + count <= whole.blocks_per_plane, "{count} blocks from {first} on");
+        let geometry = Geometry { blocks_per_plane: count, ..whole };
+        let firsts = (0..whole.planes()).map(|plane| plane * whole.blocks_per_plane + first);
+        Self::of_runs(shared, geometry, count, firsts)
+    }
+
+    /// Runs of so many blocks, which begin at `firsts` in the whole device.
+    fn of_runs(
+        shared: Shared<D>,
+        geometry: Geometry,
+        blocks: u32,
+        firsts: impl Iterator<Item = u32>,
+    ) -> Self {
+        let capabilities = lock(&shared).capabilities();
+        let pages = geometry.pages_per_block;
+        let block_shifts: Box<[u32]> =
+            (0..).zip(firsts).map(|(run, first): (u32, u32)| first.wrapping_sub(run * blocks)).collect();
         Self {
             geometry,
             capabilities,
-            pages_per_unit: Divider::new(pages),
-            blocks_per_unit: Divider::new(whole.blocks_per_unit()),
-            page_shifts: shifts(pages),
-            block_shifts: shifts(whole.blocks_per_unit()),
+            pages_per_run: Divider::new(blocks * pages),
+            blocks_per_run: Divider::new(blocks),
+            page_shifts: block_shifts.iter().map(|shift| shift.wrapping_mul(pages)).collect(),
+            block_shifts,
             causes: CauseTable::default(),
             totals: OpCounts::default(),
             is_host_side: false,
+            order: None,
             shared,
         }
     }
@@ -72,9 +116,30 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         Self { is_host_side: true, ..self }
     }
 
+    /// The same, with cause and order of what the host asks of the layer above.
+    #[must_use]
+    pub fn ordered(self, order: &Order) -> Self {
+        Self { order: Some(order.clone()), ..self }
+    }
+
+    /// Counts what others did instead of what was done through this part, for reports of several together.
+    pub(crate) fn show(&mut self, causes: [&CauseTable; 2]) {
+        self.causes = *causes[0];
+        self.causes.add(causes[1]);
+        self.totals = self.causes.total();
+    }
+
+    /// What the device is asked for, and the cause that the part counts.
     #[inline]
-    fn issue(&self, issue: Issue) -> Issue {
-        if self.is_host_side { Issue { cause: Cause::Host, ..issue } } else { issue }
+    fn issue(&self, issue: Issue) -> (Issue, Cause) {
+        if self.is_host_side {
+            return (Issue { cause: Cause::Host, ..issue }, issue.cause);
+        }
+        let Some(order) = &self.order else { return (issue, issue.cause) };
+        let (cause, before) = order.get();
+        let cause = if issue.cause == Cause::Host { cause } else { issue.cause };
+        let after = if before == Token::NONE { issue.after } else { self.device().join(issue.after, before) };
+        (Issue { cause, after, ..issue }, cause)
     }
 
     #[inline]
@@ -84,21 +149,21 @@ impl<D: FlashDevice + ?Sized> Part<D> {
 
     #[inline]
     fn page(&self, page: Ppn) -> FlashResult<Ppn> {
-        let shift = self.page_shifts.get(self.pages_per_unit.quotient(page.0) as usize);
+        let shift = self.page_shifts.get(self.pages_per_run.quotient(page.0) as usize);
         let place = shift.map(|shift| Ppn(page.0.wrapping_add(*shift)));
         place.ok_or_else(|| outside(page.0, self.geometry.pages()))
     }
 
     #[inline]
     fn block(&self, block: BlockId) -> FlashResult<BlockId> {
-        let shift = self.block_shifts.get(self.blocks_per_unit.quotient(block.0) as usize);
+        let shift = self.block_shifts.get(self.blocks_per_run.quotient(block.0) as usize);
         let place = shift.map(|shift| BlockId(block.0.wrapping_add(*shift)));
         place.ok_or_else(|| outside(block.0, self.geometry.blocks()))
     }
 }
 
 fn lock<D: ?Sized>(shared: &Shared<D>) -> MutexGuard<'_, D> {
-    shared.lock().expect("nobody panicked while holding the device")
+    shared.lock().expect(UNBROKEN)
 }
 
 fn outside(address: u32, limit: u32) -> FlashError {
@@ -199,18 +264,20 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
 impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
     fn read(&mut self, page: Ppn, transfer: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult {
         let place = self.page(page)?;
-        let read = self.device().read(place, transfer, data, self.issue(issue));
+        let (ordered, cause) = self.issue(issue);
+        let read = self.device().read(place, transfer, data, ordered);
         let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
-        self.causes.row(issue.cause).reads += 1;
+        self.causes.row(cause).reads += 1;
         self.totals.reads += 1;
         Ok(read)
     }
 
     fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8], issue: Issue) -> ReadResult {
         let place = self.page(page)?;
-        let read = self.device().read_part(place, start, data, self.issue(issue));
+        let (ordered, cause) = self.issue(issue);
+        let read = self.device().read_part(place, start, data, ordered);
         let read = read.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
-        self.causes.row(issue.cause).reads += 1;
+        self.causes.row(cause).reads += 1;
         self.totals.reads += 1;
         Ok(read)
     }
@@ -230,26 +297,29 @@ impl<D: FlashDevice + ?Sized> FlashDevice for Part<D> {
         issue: Issue,
     ) -> FlashResult<Token> {
         let place = self.page(page)?;
-        let done = self.device().program(place, oob, transfer, data, self.issue(issue));
+        let (ordered, cause) = self.issue(issue);
+        let done = self.device().program(place, oob, transfer, data, ordered);
         let done = done.map_err(|error| local(error, page, self.geometry.block_of(page)))?;
-        self.causes.row(issue.cause).programs += 1;
+        self.causes.row(cause).programs += 1;
         self.totals.programs += 1;
         Ok(done)
     }
 
     fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token> {
         let place = self.block(block)?;
-        let done = self.device().erase(place, self.issue(issue));
+        let (ordered, cause) = self.issue(issue);
+        let done = self.device().erase(place, ordered);
         let done = done.map_err(|error| local(error, self.geometry.page(block, 0), block))?;
-        self.causes.row(issue.cause).erases += 1;
+        self.causes.row(cause).erases += 1;
         self.totals.erases += 1;
         Ok(done)
     }
 
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> FlashResult<Token> {
         let place = self.page(page)?;
-        let done = self.device().read_unmapped(place, transfer, self.issue(issue))?;
-        self.causes.row(issue.cause).reads += 1;
+        let (ordered, cause) = self.issue(issue);
+        let done = self.device().read_unmapped(place, transfer, ordered)?;
+        self.causes.row(cause).reads += 1;
         self.totals.reads += 1;
         Ok(done)
     }

@@ -89,13 +89,14 @@ pub(super) struct Body<D, O> {
 }
 
 impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
-    /// Zones without any block, over a device whose free blocks are in the pool.
+    /// Zones without any block, over a device whose free blocks are in the pool. The first `conventional` of
+    /// them never get any.
     pub fn new(
         device: D,
         striping: Striping,
         pool: Pool,
         rules: FlashRules,
-        zones: u32,
+        (conventional, zones): (u32, u32),
         zone_pages: u32,
     ) -> Self {
         let geometry = *device.geometry();
@@ -125,7 +126,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             sabotage: Sabotage::None,
             oob: std::marker::PhantomData,
         };
-        for zone in 0..zones {
+        for zone in conventional..zones {
             for die in 0..striping.dies() {
                 this.pool.owe(striping.unit(zone, die), striping.blocks_per_die);
             }

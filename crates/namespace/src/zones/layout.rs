@@ -7,6 +7,8 @@ use nandscape_core::ParamError;
 pub struct ZoneLayout {
     /// Zones.
     pub zones: u32,
+    /// The first of them, which are conventional.
+    pub conventional: u32,
     /// From the first block of a zone to that of the next.
     pub size: u64,
     /// Blocks of a zone that can be written, from the first on.
@@ -47,6 +49,10 @@ impl ZoneLayout {
         };
         if self.zones == 0 || self.size == 0 || self.size.checked_mul(u64::from(self.zones)).is_none() {
             return error("size", self.size.to_string(), "at least one zone of at least one block");
+        }
+        if self.conventional >= self.zones {
+            let expected = format!("fewer than the {} zones of the namespace", self.zones);
+            return error("conventional", self.conventional.to_string(), &expected);
         }
         if self.capacity == 0 || self.capacity > self.size {
             let expected = format!("from 1 to the {} blocks of zone.size", self.size);

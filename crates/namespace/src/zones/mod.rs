@@ -2,10 +2,12 @@
 //! said of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
 
 mod body;
+mod conventional;
 mod held;
 mod layout;
 mod log;
 mod metadata;
+mod mixed;
 mod namespace;
 mod pool;
 mod recover;
@@ -19,7 +21,9 @@ mod tag;
 pub mod wire;
 
 pub use body::FlashRules;
+pub use conventional::BlockPart;
 pub use layout::{RandomAreas, ZoneLayout};
+pub use mixed::with_conventional;
 pub use namespace::ZonedNamespace;
 pub use recover::ZoneStartError;
 pub use sabotage::Sabotage;

@@ -2,6 +2,7 @@
 #![expect(clippy::inline_always, reason = "measured: the path of every write")]
 
 use super::body::{Body, Done, Fault, FlashRules};
+use super::conventional::Conventional;
 use super::metadata::Record;
 use super::pool::Pool;
 use super::recover::ZoneStartError;
@@ -33,6 +34,8 @@ pub struct ZonedNamespace<D, O> {
     pub(super) infos: [NamespaceInfo; 1],
     pub(super) table: ZoneTable,
     pub(super) body: Body<D, O>,
+    /// The zones before the first with a write pointer.
+    pub(super) conventional: Option<Box<Conventional>>,
     pub(super) hosts: HostCounts,
     pub(super) counts: ZoneCounts,
     pub(super) spare_blocks: u32,
@@ -67,7 +70,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let stores_data = device.capabilities().stores_data;
         // The data of a process that is killed is not saved by any capacitor.
         let rules = FlashRules { is_volatile: setup.rules.is_volatile || stores_data, ..setup.rules };
-        let mut body = Body::new(device, striping, pool, rules, layout.zones, zone_pages);
+        let mut body =
+            Body::new(device, striping, pool, rules, (layout.conventional, layout.zones), zone_pages);
         body.sabotage = sabotage;
         let recovery = if stores_data { body.start(&mut table)? } else { RecoveryReport::default() };
         if stores_data && recovery.checkpoint == 0 {
@@ -80,6 +84,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let block = u64::from(layout.block_bytes);
         let zones = ZoneShape {
             zones: layout.zones,
+            conventional: layout.conventional,
             size: layout.size * block,
             capacity: layout.capacity * block,
             block: layout.block_bytes,
@@ -98,6 +103,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             infos: [info],
             table,
             body,
+            conventional: None,
             hosts: HostCounts::default(),
             counts: ZoneCounts::default(),
             spare_blocks: setup.spare_blocks,
@@ -142,7 +148,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The whole logical blocks of an extent: the first, and how many.
-    fn blocks(&self, extent: Extent) -> NamespaceResult<(u64, u64)> {
+    pub(super) fn blocks(&self, extent: Extent) -> NamespaceResult<(u64, u64)> {
         let block = u64::from(self.table.layout().block_bytes);
         let (first, before) = split(extent.offset, block);
         let (blocks, rest) = split(extent.len, block);
@@ -175,13 +181,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             (Op::Read, Payload::Read(data)) => self.read(extent, Some(data), at),
             (Op::Read, _) => self.read(extent, None, at),
             (Op::Write, Payload::Write(data)) => self.write(extent, Some(data), at),
+            (Op::WriteZeroes, _) if self.is_conventional(extent) => self.drop_blocks(command, at),
             (Op::Write | Op::WriteZeroes, _) => self.write(extent, None, at),
-            // What a host deallocates in a zone stays until the zone is reset.
-            (Op::Trim, _) => {
-                let (first, blocks) = self.blocks(extent)?;
-                self.table.check_read(first, blocks)?;
-                Ok(Token::NONE)
-            }
+            (Op::Trim, _) => self.drop_blocks(command, at),
             (Op::Flush, _) => self.flush(at),
         }?;
         if is_durable && op != Op::Flush { self.durable(done, at) } else { Ok(done) }
@@ -212,13 +214,20 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             let start = (byte - extent.offset) as usize;
             let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
             let zone = zone as u32;
+            byte += len;
+            if self.table.is_conventional(zone) {
+                if let Some(conventional) = &mut self.conventional {
+                    let read = conventional.read(zone, (from, len), part, self.issued, at)?;
+                    done = self.body.device.join(done, read);
+                }
+                continue;
+            }
             let read = self.body.read(zone, (from, len), part, issue).map_err(|fault| {
                 // What cannot be read any more is worth a reset.
                 self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
                 refused(fault)
             })?;
             done = self.body.device.join(done, read);
-            byte += len;
         }
         Ok(done)
     }
@@ -232,6 +241,13 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let written = self.table.write(first, blocks)?;
         let ns = self.times.write_ns * self.times.units(extent.len) + self.opening(&written, active);
         let at = self.serve_data(at, ns);
+        if self.table.is_conventional(written.zone)
+            && let Some(conventional) = &mut self.conventional
+        {
+            let block = u64::from(self.table.layout().block_bytes);
+            let place = (written.from * block, blocks * block);
+            return Ok(conventional.write(written.zone, place, data, self.issued, at)?);
+        }
         self.put(written, blocks, is_random, data, at)
     }
 
@@ -301,6 +317,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         if self.body.rules.is_volatile && self.body.sabotage != Sabotage::FlushWithoutHeld {
             let held = self.body.log_held(&self.table, at).map_err(|fault| self.log_failed(fault))?;
             done = self.body.device.join(done, held);
+        }
+        if let Some(conventional) = &mut self.conventional {
+            let flushed = conventional.layer(self.issued).flush(at)?;
+            done = self.body.device.join(done, flushed);
         }
         let durable = self.body.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
         let done = self.body.device.join(done, durable);
@@ -424,7 +444,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                     self.counts.implicit_closes += 1;
                 }
                 ZoneState::Closed => self.counts.closes += 1,
-                ZoneState::ImplicitlyOpen | ZoneState::ReadOnly => {}
+                ZoneState::ImplicitlyOpen | ZoneState::ReadOnly | ZoneState::NotWritePointer => {}
             }
         }
         let mut done = self.issued.1;
@@ -522,11 +542,13 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         {
             return Err(FtlError::ReadOnly { reason }.into());
         }
-        match command {
-            Command::Block(command) => Ok(self.block(command, payload, at)?.into()),
+        let answer = match command {
+            Command::Block(command) => self.block(command, payload, at).map(Answer::from),
             Command::Zone(command) => self.zone(&command, &payload, at),
             command => Err(NamespaceError::NotSupported { command: command.name() }),
-        }
+        };
+        self.show_counters();
+        answer
     }
 
     /// Nothing is queued from `at` on.

@@ -32,6 +32,8 @@ pub enum ZoneStartError {
     NoSnapshot { pages: usize },
     #[error("no block is left for the metadata log of the zones")]
     NoBlock,
+    #[error("the layer of the conventional zones has {room} bytes, and they have {needed}")]
+    NoRoom { room: u64, needed: u64 },
 }
 
 /// A block of a zone as it was found.
@@ -261,7 +263,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
-    /// Sets the states of the zones, and what they hold.
+    /// Sets the states of the zones, and what they hold. Those of conventional zones never change.
     fn restore(&mut self, table: &mut ZoneTable, said: Said, faults: &[u32]) {
         let mut held_now: BTreeMap<u32, BTreeMap<u32, HeldPage>> = BTreeMap::new();
         for ((zone, page), (present, data)) in said.held {
@@ -272,7 +274,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         let per_page = self.page_bytes / self.block_bytes;
-        for zone in 0..self.zones() {
+        for zone in table.layout().conventional..self.zones() {
             let mut written = self.blocks_of(self.programmed(zone));
             let is_finished = said.finished.contains_key(&zone);
             let held = held_now.remove(&zone);

@@ -10,6 +10,9 @@ use nandscape_core::{
     Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem, Token, ZoneReports,
 };
 
+/// Of what no host asked for.
+const NOT_ASKED: (Cause, Token) = (Cause::Host, Token::NONE);
+
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos
@@ -26,12 +29,22 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
         self.body.device.join(a, b)
     }
 
-    fn idle(&mut self, _: SimTime, _: SimTime) -> NamespaceResult<()> {
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
+        if let Some(conventional) = &mut self.conventional {
+            conventional.layer(NOT_ASKED).idle(at, until)?;
+        }
+        self.show_counters();
         Ok(())
     }
 
     fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
-        self.flush(at)
+        let mut done = self.flush(at)?;
+        if let Some(conventional) = &mut self.conventional {
+            let closed = conventional.layer(NOT_ASKED).shutdown(at)?;
+            done = self.body.device.join(done, closed);
+        }
+        self.show_counters();
+        Ok(done)
     }
 
     fn allocation(&self, _: u32, extent: Extent) -> Allocation {
@@ -50,12 +63,16 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
         self.hosts = HostCounts::default();
         self.counts = ZoneCounts::default();
         self.body.device.reset_counters();
+        if let Some(conventional) = &mut self.conventional {
+            conventional.reset_counters(at);
+        }
         self.reset_time(at);
+        self.show_counters();
     }
 
     fn check_invariants(&self) {
         Mapping::check_invariants(self);
-        let device = &self.body.device;
+        let device = FlashLayer::device(self);
         assert_eq!(device.counters().total(), device.tally().totals, "causes of a zoned namespace");
     }
 }
@@ -97,11 +114,14 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZoneReports for ZonedNamespace<D, O> {
 
 impl<O: ZoneOob, D: FlashDevice<O>> FlashLayer for ZonedNamespace<D, O> {
     fn device(&self) -> &dyn FlashState {
-        &self.body.device
+        match &self.conventional {
+            Some(conventional) => &conventional.whole,
+            None => &self.body.device,
+        }
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        self.read_only
+        self.read_only.or_else(|| self.conventional.as_ref()?.ftl.read_only())
     }
 
     fn recovery(&self) -> Option<&RecoveryReport> {
@@ -119,8 +139,12 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
         self.body.page_bytes
     }
 
+    /// The flash page, as the part of the device with its kind of zones numbers them.
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
         let (zone, index) = (lpn.0 / self.body.zone_pages, lpn.0 % self.body.zone_pages);
+        if self.table.is_conventional(zone) {
+            return self.conventional.as_ref()?.ftl.lookup(lpn);
+        }
         let is_there = zone < self.table.layout().zones && index < self.body.programmed(zone);
         is_there.then(|| self.body.flash_page(zone, index)).flatten()
     }
@@ -132,6 +156,15 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
             return Allocation { is_mapped: false, bytes: extent.len };
         }
         let start = zone * self.size_bytes();
+        if let Some(conventional) = self.conventional.as_ref().filter(|_| self.is_conventional(extent)) {
+            let len = extent.len.min(start + self.size_bytes() - extent.offset);
+            let inside = conventional.inside(zone as u32, extent.offset - start, len);
+            return if inside.len == 0 {
+                Allocation { is_mapped: false, bytes: len }
+            } else {
+                conventional.ftl.allocation(inside)
+            };
+        }
         let end = start + self.table.written(zone as u32) * block;
         let is_mapped = extent.offset < end;
         let until = if is_mapped { end } else { start + self.size_bytes() };
@@ -139,12 +172,16 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
     }
 
     fn stats(&self) -> FtlStats {
-        let live = (0..self.body.zones()).map(|zone| u64::from(self.body.programmed(zone))).sum();
-        FtlStats { live_pages: live, ..FtlStats::default() }
+        let live: u64 = (0..self.body.zones()).map(|zone| u64::from(self.body.programmed(zone))).sum();
+        let own = self.conventional.as_ref().map(|conventional| conventional.ftl.stats()).unwrap_or_default();
+        FtlStats { live_pages: live + own.live_pages, ..own }
     }
 
     fn reset_stats(&mut self) {
         self.counts = ZoneCounts::default();
+        if let Some(conventional) = &mut self.conventional {
+            conventional.ftl.reset_stats();
+        }
     }
 
     fn cost(&self) -> Cost {
@@ -154,7 +191,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
         let zones = u64::from(self.body.zones());
         let map_table_bytes = self.body.table_bytes();
         let usable = (0..self.body.zones()).map(|zone| self.table.capacity(zone)).sum::<u64>();
-        Cost {
+        let own = Cost {
             map_table_bytes,
             dram_bytes: map_table_bytes + zones * size_of::<Zone>() as u64 + self.body.held_bytes(),
             host_dram_bytes: 0,
@@ -163,12 +200,16 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
             reserve_blocks: u64::from(self.spare_blocks) * u64::from(geometry.units()),
             pages_per_block: u64::from(geometry.pages_per_block),
             logical_pages: self.logical_pages(),
-        }
+        };
+        self.conventional.as_ref().map_or(own, |conventional| conventional.cost(own))
     }
 
     fn check_invariants(&self) {
         self.table.check_invariants();
         self.body.check_invariants();
+        if let Some(conventional) = &self.conventional {
+            conventional.ftl.check_invariants();
+        }
     }
 }
 
@@ -176,7 +217,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Logs for ZonedNamespace<D, O> {}
 
 impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// Bytes from one zone to the next.
-    fn size_bytes(&self) -> u64 {
+    pub(super) fn size_bytes(&self) -> u64 {
         self.table.layout().size * u64::from(self.table.layout().block_bytes)
     }
 }

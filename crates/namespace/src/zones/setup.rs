@@ -44,6 +44,9 @@ pub struct ZoneSetup {
     pub stripes: ZoneStripes,
     /// How they treat the flash.
     pub rules: FlashRules,
+    /// Blocks of each plane, from the first on, that conventional zones have for themselves: the other fields
+    /// are about those behind them.
+    pub conventional_blocks: u32,
     /// Blocks of each die that no zone gets at first, for those that fail and for the metadata log.
     pub spare_blocks: u32,
     /// Time of commands.
@@ -51,8 +54,22 @@ pub struct ZoneSetup {
 }
 
 impl ZoneSetup {
-    /// Checks that everything fits together; gives the layout with the number of zones. The errors name the
-    /// keys below `zone.`.
+    /// The geometry without the blocks of conventional zones.
+    pub fn sequential(&self, geometry: &Geometry) -> Result<Geometry, ParamError> {
+        let blocks_per_plane = geometry.blocks_per_plane.saturating_sub(self.conventional_blocks);
+        if blocks_per_plane == 0 {
+            let expected = format!(
+                "zones that leave some of the {} blocks of each plane; they need {}",
+                geometry.blocks_per_plane, self.conventional_blocks
+            );
+            let zones = self.layout.conventional.to_string();
+            return Err(ParamError::bad("zone.conventional".to_owned(), zones, &expected));
+        }
+        Ok(Geometry { blocks_per_plane, ..*geometry })
+    }
+
+    /// Checks that everything fits together on the blocks that zones with write pointers have; gives the
+    /// layout with the number of all zones. The errors name the keys below `zone.`.
     pub fn check(&self, geometry: &Geometry) -> Result<ZoneLayout, ParamError> {
         self.stripes.check(geometry)?;
         let error = |key: &str, value: u64, expected: String| {
@@ -93,12 +110,13 @@ impl ZoneSetup {
         }
         let blocks = geometry.blocks_per_unit();
         let room = blocks.saturating_sub(self.spare_blocks) / self.stripes.blocks_per_die;
-        let zones = room * self.stripes.groups(geometry);
+        let sequential = room * self.stripes.groups(geometry);
+        let zones = self.layout.conventional + sequential;
         let layout = ZoneLayout {
             zones: if self.layout.zones == 0 { zones } else { self.layout.zones },
             ..self.layout
         };
-        if zones == 0 || layout.zones > zones {
+        if sequential == 0 || layout.zones > zones {
             let expected = format!(
                 "fewer than the {blocks} blocks of a die, so that zones of {} fit",
                 self.stripes.blocks_per_die

@@ -2,8 +2,11 @@
 //!
 //! What is refused changes nothing. The limits are never exceeded: the zone that was opened implicitly first
 //! is closed for another one that is to be opened, by a write or by a command. Zones that were opened by a
-//! command are never closed without one.
+//! command are never closed without one. Conventional zones take writes anywhere and no command that changes
+//! a state.
 #![expect(clippy::inline_always, reason = "measured: the path of every write")]
+
+mod check;
 
 use super::layout::{RandomAreas, ZoneLayout};
 use nandscape_core::divide::split;
@@ -86,9 +89,13 @@ impl ZoneTable {
             state: ZoneState::Empty,
             attributes: ZoneAttributes::default(),
         };
+        let mut zones = vec![entry; layout.zones as usize];
+        for zone in &mut zones[..layout.conventional as usize] {
+            zone.state = ZoneState::NotWritePointer;
+        }
         Self {
             layout,
-            zones: vec![entry; layout.zones as usize],
+            zones,
             extensions: BTreeMap::new(),
             implicit: VecDeque::new(),
             explicit: 0,
@@ -117,12 +124,18 @@ impl ZoneTable {
         self.zones[zone as usize].state
     }
 
+    /// Whether a zone is conventional.
+    #[inline]
+    pub const fn is_conventional(&self, zone: u32) -> bool {
+        zone < self.layout.conventional
+    }
+
     /// Blocks below the write pointer of a zone; what was written before a zone was finished or failed.
     pub fn written(&self, zone: u32) -> u64 {
         self.zones[zone as usize].written
     }
 
-    /// A write of blocks at an address.
+    /// A write of blocks at an address. In a conventional zone it goes anywhere and moves nothing.
     #[inline(always)]
     pub fn write(&mut self, at: u64, blocks: u64) -> ZoneResult<Written> {
         self.check_range(at, blocks)?;
@@ -131,6 +144,9 @@ impl ZoneTable {
         self.check_writable(zone)?;
         let entry = self.zones[zone as usize];
         let end = from + blocks;
+        if self.is_conventional(zone) {
+            return self.write_anywhere(zone, from, end);
+        }
         let area = self.area_of(entry);
         let is_in_place = match area {
             Some(area) => from >= entry.written && end <= entry.written + 2 * area.size,
@@ -154,11 +170,19 @@ impl ZoneTable {
         Ok(self.advanced(zone, from, pointer, closed))
     }
 
+    #[cold]
+    fn write_anywhere(&self, zone: u32, from: u64, end: u64) -> ZoneResult<Written> {
+        if end > self.capacity(zone) {
+            return Err(ZoneError::Boundary);
+        }
+        Ok(Written { zone, from, written: 0, is_full: false, closed: None })
+    }
+
     /// A write of blocks at the write pointer of the zone that begins at an address.
     #[inline]
     pub fn append(&mut self, start: u64, blocks: u64) -> ZoneResult<Written> {
         self.check_range(start, blocks)?;
-        let zone = self.zone_at(start)?;
+        let zone = self.sequential_at(start)?;
         if self.zones[zone as usize].attributes.has(ZoneAttributes::RANDOM_AREA) {
             return Err(ZoneError::InvalidOperation);
         }
@@ -195,7 +219,7 @@ impl ZoneTable {
         changes: &mut Vec<Change>,
     ) -> ZoneResult<()> {
         if let Some(start) = start {
-            let zone = self.zone_at(start)?;
+            let zone = self.sequential_at(start)?;
             return self.manage_one(action, zone, changes);
         }
         let is_meant = |state: ZoneState| match action {
@@ -296,7 +320,7 @@ impl ZoneTable {
     /// Keeps bytes of the host's with the empty zone that begins at an address, which becomes closed. Fewer
     /// bytes than an extension has are filled up with zeroes.
     pub fn describe(&mut self, start: u64, bytes: &[u8]) -> ZoneResult<Change> {
-        let zone = self.zone_at(start)?;
+        let zone = self.sequential_at(start)?;
         let room = self.layout.extension_bytes as usize;
         if room == 0 || bytes.len() > room {
             return Err(ZoneError::InvalidField);
@@ -352,16 +376,18 @@ impl ZoneTable {
         }
     }
 
-    /// The medium below a zone failed: it can be read and not written any more.
+    /// The medium below a zone failed: it can be read and not written any more. Conventional zones do not
+    /// fail one by one.
     pub fn fail_writes(&mut self, zone: u32) -> Option<Change> {
         let state = self.state(zone);
-        let can = !matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
+        let can = !matches!(state, ZoneState::ReadOnly | ZoneState::Offline | ZoneState::NotWritePointer);
         can.then(|| self.set(zone, ZoneState::ReadOnly))
     }
 
     /// The medium below a zone failed: nothing can be read.
     pub fn fail(&mut self, zone: u32) -> Option<Change> {
-        (self.state(zone) != ZoneState::Offline).then(|| self.set(zone, ZoneState::Offline))
+        let can = !matches!(self.state(zone), ZoneState::Offline | ZoneState::NotWritePointer);
+        can.then(|| self.set(zone, ZoneState::Offline))
     }
 
     /// The device finishes an active zone, whether or not the host agrees.
@@ -437,35 +463,6 @@ impl ZoneTable {
         self.check_invariants();
     }
 
-    /// Checks the counts and limits; panics with the values. For tests.
-    pub fn check_invariants(&self) {
-        let count = |is: fn(ZoneState) -> bool| self.zones.iter().filter(|zone| is(zone.state)).count();
-        assert_eq!(self.implicit.len(), count(|state| state == ZoneState::ImplicitlyOpen));
-        assert!(self.implicit.iter().all(|zone| self.state(*zone) == ZoneState::ImplicitlyOpen));
-        assert_eq!(self.explicit as usize, count(|state| state == ZoneState::ExplicitlyOpen));
-        assert_eq!(self.closed as usize, count(|state| state == ZoneState::Closed));
-        let random = self.zones.iter().filter(|zone| zone.attributes.has(ZoneAttributes::RANDOM_AREA));
-        assert_eq!(self.random as usize, random.count());
-        self.check_limits();
-        for (number, zone) in (0..).zip(&self.zones) {
-            assert!(zone.written <= zone.capacity, "zone {number}: {zone:?}");
-            let is_before_end = zone.written < zone.capacity || !zone.state.has_write_pointer();
-            assert!(is_before_end, "zone {number}: {zone:?}");
-            assert!(zone.state != ZoneState::Empty || zone.written == 0, "zone {number}: {zone:?}");
-            let has_extension = zone.attributes.has(ZoneAttributes::EXTENSION);
-            assert_eq!(has_extension, self.extensions.contains_key(&number), "zone {number}: {zone:?}");
-            let has_area = zone.attributes.has(ZoneAttributes::RANDOM_AREA);
-            assert!(!has_area || zone.state.is_active(), "zone {number}: {zone:?}");
-        }
-    }
-
-    fn check_limits(&self) {
-        assert!(self.open() <= self.layout.open_limit(), "{} zones are open", self.open());
-        assert!(self.active() <= self.layout.active_limit(), "{} zones are active", self.active());
-        let areas = self.layout.random.and_then(|areas| areas.count);
-        assert!(areas.is_none_or(|most| self.random <= most), "{} random write areas", self.random);
-    }
-
     const fn check_range(&self, at: u64, blocks: u64) -> ZoneResult<()> {
         if blocks == 0 {
             return Err(ZoneError::InvalidField);
@@ -484,6 +481,12 @@ impl ZoneTable {
             return Err(ZoneError::InvalidField);
         }
         Ok(zone as u32)
+    }
+
+    /// The zone with a write pointer that begins at an address.
+    fn sequential_at(&self, start: u64) -> ZoneResult<u32> {
+        let zone = self.zone_at(start)?;
+        if self.is_conventional(zone) { Err(ZoneError::InvalidField) } else { Ok(zone) }
     }
 
     fn check_writable(&self, zone: u32) -> ZoneResult<()> {

@@ -1,6 +1,7 @@
 //! Zone Management Send and Receive, and the identify structures of zoned namespaces.
 //!
-//! Addresses on the wire are logical blocks; those of commands and reports are bytes.
+//! Addresses on the wire are logical blocks; those of commands and reports are bytes. Conventional zones have
+//! the type, state and reporting option that ZBC-2 gives them, which ZNS reserves.
 
 use super::ZoneLayout;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter, ZoneReport, ZoneState};
@@ -21,6 +22,7 @@ pub const IDENTIFY_BYTES: usize = 4096;
 
 const SELECT_ALL: u32 = 1 << 8;
 const RANDOM_AREA: u32 = 1 << 9;
+const CONVENTIONAL: u8 = 1;
 const SEQUENTIAL_WRITE_REQUIRED: u8 = 2;
 
 /// The first logical block of a command: dwords 10 and 11.
@@ -77,6 +79,7 @@ pub fn decode_receive(cdw: &[u32; 6], layout: &ZoneLayout) -> NvmeResult<Receive
         6 => ZoneFilter::State(ZoneState::ReadOnly),
         7 => ZoneFilter::State(ZoneState::Offline),
         9 => ZoneFilter::Attention,
+        0x3f => ZoneFilter::State(ZoneState::NotWritePointer),
         _ => return Err(NvmeStatus::InvalidField),
     };
     let bytes = (cdw[2] as usize + 1) * 4;
@@ -110,7 +113,8 @@ pub fn encode_report(report: &ZoneReport, receive: &Receive, layout: &ZoneLayout
 
 fn encode_descriptor(zone: &Zone, layout: &ZoneLayout, out: &mut [u8]) {
     let blocks = |bytes: u64| (bytes / u64::from(layout.block_bytes)).to_le_bytes();
-    out[0] = SEQUENTIAL_WRITE_REQUIRED;
+    let is_conventional = zone.state == ZoneState::NotWritePointer;
+    out[0] = if is_conventional { CONVENTIONAL } else { SEQUENTIAL_WRITE_REQUIRED };
     out[1] = (zone.state as u8) << 4;
     out[2] = zone.attributes.0;
     out[8..16].copy_from_slice(&blocks(zone.capacity));

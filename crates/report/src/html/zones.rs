@@ -178,7 +178,11 @@ fn strip(zones: &ZonesResult) -> String {
     for zone in &zones.shown {
         let percent = |share: f64| (share * 100.0).round();
         let written = percent(zone.written);
-        let mut label = format!("zone {}: {}, {written} % written", zone.zone, zone.state);
+        let mut label = format!("zone {}: {}", zone.zone, zone.state);
+        // A conventional zone has no write pointer that could say it.
+        if zone.state != ZoneState::NotWritePointer.name() {
+            let _ = write!(label, ", {written} % written");
+        }
         let mut style = format!("--w:{written}%");
         if let Some(valid) = zone.valid.map(percent) {
             let _ = write!(label, ", {valid} % valid");

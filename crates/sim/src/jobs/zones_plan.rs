@@ -122,6 +122,13 @@ impl Zones {
             return Ok(known);
         }
         let plan = match info.zones {
+            Some(shape) if shape.conventional > 0 => {
+                let message = format!(
+                    "zonemode=zbd: expected a namespace without conventional zones; {} has {}",
+                    area.name, shape.conventional
+                );
+                return Err(error(job, message));
+            }
             Some(shape) => {
                 if zoning.size > 0 && zoning.size != shape.size {
                     let message = format!(
@@ -244,6 +251,7 @@ mod tests {
     fn planned(text: &str, has_zones: bool) -> Result<Plan, String> {
         let shape = ZoneShape {
             zones: 4,
+            conventional: 0,
             size: 2 * M,
             capacity: M + M / 2,
             block: 512,

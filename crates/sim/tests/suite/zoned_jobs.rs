@@ -35,6 +35,7 @@ impl Zoned {
     fn new(zones: u32, size: u64, capacity: u64, max_open: Option<u32>, max_active: Option<u32>) -> Self {
         let layout = ZoneLayout {
             zones,
+            conventional: 0,
             size: size / BLOCK,
             capacity: capacity / BLOCK,
             block_bytes: BLOCK as u32,
@@ -44,7 +45,8 @@ impl Zoned {
             random: None,
             reads_across: false,
         };
-        let shape = ZoneShape { zones, size, capacity, block: BLOCK as u32, max_active, max_open };
+        let shape =
+            ZoneShape { zones, conventional: 0, size, capacity, block: BLOCK as u32, max_active, max_open };
         let info = NamespaceInfo {
             name: "ns1".to_owned(),
             capacity_bytes: size * u64::from(zones),

@@ -1,6 +1,7 @@
 //! Kinds of stacks: their names, and the keys that configurations of them have. [`crate::stacks`] builds
 //! them.
 
+pub(crate) mod dm_zoned;
 pub(crate) mod zone;
 pub(crate) mod zone_map;
 
@@ -29,9 +30,10 @@ pub(crate) const BLOCK: StackKind = StackKind {
 };
 
 /// Every kind, the default first.
-pub static KINDS: &[StackKind] = &[BLOCK, zone::KIND, zone_map::KIND];
+pub static KINDS: &[StackKind] = &[BLOCK, zone::KIND, zone_map::KIND, dm_zoned::KIND];
 
-const NAMES: &[&str] = &[BLOCK.info.name, zone::KIND.info.name, zone_map::KIND.info.name];
+const NAMES: &[&str] =
+    &[BLOCK.info.name, zone::KIND.info.name, zone_map::KIND.info.name, dm_zoned::KIND.info.name];
 
 keys! { PARAMS:
     pub(crate) KIND: String = choice(NAMES) or "block",

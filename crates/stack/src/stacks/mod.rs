@@ -2,6 +2,7 @@
 //! the device; the keys of `[ftl]` belong to its translation layer.
 
 mod block;
+mod dm_zoned;
 mod zone;
 mod zone_map;
 
@@ -11,6 +12,7 @@ use crate::interfaces::Place;
 use crate::kinds::{BLOCK, StackKind};
 use crate::memory;
 use nandscape_core::{AnyDevice, Subsystem};
+use nandscape_hostftl::HostFtlError;
 use nandscape_media::Breakable;
 
 type Boxed = Box<dyn Subsystem + Send>;
@@ -27,7 +29,7 @@ pub struct StackEntry {
 }
 
 /// Every stack, in the order of [`crate::kinds::KINDS`].
-pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY, zone_map::ENTRY];
+pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY, zone_map::ENTRY, dm_zoned::ENTRY];
 
 /// The stack of a configuration.
 pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {
@@ -49,6 +51,15 @@ pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, last
     let subsystem = (stack_of(config).over)(config, device, lasts)?;
     let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
     config.with_interfaces(Place::Served, over_flash)
+}
+
+/// A layer of the host as a stack.
+fn host_layer<L: Subsystem + Send + 'static>(built: std::result::Result<L, HostFtlError>) -> Result<Boxed> {
+    match built {
+        Ok(layer) => Ok(Box::new(layer)),
+        Err(HostFtlError::Param(error)) => Err(ConfigError::Param(error)),
+        Err(error) => Err(ConfigError::Build(error.to_string())),
+    }
 }
 
 /// Refuses what only a block device on flash has.

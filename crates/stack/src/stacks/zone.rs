@@ -4,24 +4,27 @@ use super::{Boxed, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, faulty, nand_options, timed};
 use crate::kinds::zone::{
-    APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, COUNT, DESCRIPTOR_BYTES, DIES, FINISH, KIND, MANAGE_TIME,
-    MAX_ACTIVE, MAX_OPEN, OPEN_TIME, READ_TIME, READS_ACROSS, RESET, RESET_STRIPE, RESET_TIME, SIZE, SPARE,
-    STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT, ZRWA_GRANULARITY, ZRWA_SIZE,
+    APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
+    FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, OPEN_TIME, READ_TIME, READS_ACROSS, RESET, RESET_STRIPE,
+    RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT, ZRWA_GRANULARITY,
+    ZRWA_SIZE,
 };
 use crate::memory;
-use nandscape_core::{AnyDevice, Oob, ParamError, Params, Subsystem};
+use nandscape_core::{AnyDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime, Subsystem};
+use nandscape_ftl::{Journal, PageMap, page_map};
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{Nand, Scheduler};
+use nandscape_namespace::SharedDevice;
+use nandscape_namespace::sets::share;
 use nandscape_namespace::zones::{
-    CommandTimes, FlashRules, ImpliedOob, RandomAreas, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+    BlockPart, CommandTimes, FlashRules, ImpliedOob, RandomAreas, Sabotage, ZoneLayout, ZoneSetup,
+    ZoneStartError, ZoneStripes, ZonedNamespace, with_conventional,
 };
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-pub const ENTRY: StackEntry = StackEntry {
-    kind: &KIND,
-    plain: |config, options| plain::<Raw>(config, options),
-    over: |config, device, _| Raw::over(config, over_any(config, device)?),
-};
+pub const ENTRY: StackEntry =
+    StackEntry { kind: &KIND, plain: |config, options| plain::<Raw>(config, options), over: over::<Raw> };
 
 /// What the host puts over zones.
 pub(super) trait Top {
@@ -40,11 +43,13 @@ impl Top for Raw {
 
 /// Something over zones of a device that keeps no bytes.
 pub(super) fn plain<T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
-    if config.faults.is_empty() {
+    // A page map needs the numbers of its pages on flash, also where no bytes are kept.
+    if config.faults.is_empty() && config.zone.get(CONVENTIONAL) == 0 {
         memory::check(config.seen_geometry())?;
         return config.scheduler.with(Plain::<T> { config, options, top: PhantomData });
     }
-    T::over(config, over_any(config, faulty(config, &nand_options(config, options))?)?)
+    memory::check(config.seen_geometry())?;
+    over::<T>(config, faulty(config, &nand_options(config, options))?, false)
 }
 
 /// Zones over a device that keeps no bytes, compiled for its scheduler.
@@ -70,10 +75,84 @@ impl<T: Top> WithScheduler for Plain<'_, T> {
     }
 }
 
-/// Zones over a device of any type.
-pub(super) fn over_any(config: &StackConfig, device: AnyDevice) -> Result<ZonedNamespace<AnyDevice, Oob>> {
-    let zoned = ZonedNamespace::new(device, &setup(config)?);
-    zoned.map_err(|error| ConfigError::Build(error.to_string()))
+/// Something over zones of a device of any type, which `lasts` longer than the process or not.
+pub(super) fn over<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
+    let setup = setup(config)?;
+    if setup.layout.conventional == 0 {
+        let zoned = ZonedNamespace::<_, Oob>::new(device, &setup);
+        return T::over(config, zoned.map_err(|error| build_error(&error))?);
+    }
+    let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
+    let shared: SharedDevice = share(device);
+    T::over(config, with_conventional(shared, &setup, layer, Sabotage::None).map_err(|error| error.0)?)
+}
+
+/// An error of either part of zones that are built.
+struct Failed(ConfigError);
+
+impl From<ZoneStartError> for Failed {
+    fn from(error: ZoneStartError) -> Self {
+        Self(build_error(&error))
+    }
+}
+
+fn build_error(error: &ZoneStartError) -> ConfigError {
+    ConfigError::Build(error.to_string())
+}
+
+/// The page map of conventional zones.
+fn conventional_layer(
+    config: &StackConfig,
+    setup: &ZoneSetup,
+    part: BlockPart,
+    lasts: bool,
+) -> std::result::Result<Box<dyn Ftl + Send>, Failed> {
+    let layout = &setup.layout;
+    let bytes = u64::from(layout.conventional) * layout.capacity * u64::from(layout.block_bytes);
+    let typed = BTreeMap::from([("capacity".to_owned(), bytes.to_string())]);
+    let params = Params::check(&page_map::INFO, "ftl.", &typed).expect("a size is a capacity");
+    let wrong = |error: &dyn std::fmt::Display| {
+        let expected = format!("room for the page map of conventional zones ({error})");
+        Failed(config.zone.error(CONVENTIONAL_OP, expected).into())
+    };
+    if !lasts {
+        return Ok(Box::new(PageMap::new(part, &params).map_err(|error| wrong(&error))?));
+    }
+    let opened = Journal::open(part, config.journal.options());
+    let mut journal = opened.map_err(|error| Failed(ConfigError::Build(error.to_string())))?;
+    // What the start read and wrote is over before the first request.
+    journal.reset_time(SimTime::ZERO);
+    Ok(Box::new(PageMap::new(journal, &params).map_err(|error| wrong(&error))?))
+}
+
+/// Blocks of each plane for so many pages of conventional zones: with over-provisioning, and with what their
+/// journal keeps to itself, so that a device has the same room whether or not it keeps bytes.
+fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
+    if pages == 0 {
+        return 0;
+    }
+    let geometry = &config.geometry;
+    let (planes, per_block) = (u64::from(geometry.planes()), u64::from(geometry.pages_per_block));
+    let physical = (pages as f64 * (1.0 + config.zone.get(CONVENTIONAL_OP))).ceil() as u64;
+    // What the page map keeps open and free at least, also for erases and pages that a loss of power tears.
+    let least = pages.div_ceil(per_block);
+    let least = least + 4 + 8u64.div_ceil(per_block) + (least / 32).clamp(1, 32);
+    let data = physical.div_ceil(per_block).max(least).div_ceil(planes);
+    let data = u32::try_from(data).unwrap_or(u32::MAX).min(geometry.blocks_per_plane);
+    let mut blocks = data;
+    loop {
+        let part = Geometry { blocks_per_plane: blocks, ..*geometry };
+        if blocks >= geometry.blocks_per_plane {
+            return geometry.blocks_per_plane;
+        }
+        let has_bits = config.nand.capabilities.out_of_order_program;
+        let own = config.journal.options().blocks(&part, has_bits);
+        let needed = data + own.div_ceil(geometry.planes());
+        if needed <= blocks {
+            return blocks;
+        }
+        blocks = needed;
+    }
 }
 
 /// Zones as the keys describe them, checked against the device.
@@ -87,6 +166,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     if !stripe.is_multiple_of(program) {
         return Err(keys.error(STRIPE, format!("whole program units of {program} bytes")).into());
     }
+    let conventional = keys.get(CONVENTIONAL);
     let stripes = ZoneStripes {
         dies,
         blocks_per_die: keys.get(BLOCKS_PER_DIE),
@@ -98,6 +178,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     let random = random(keys, geometry.sector_bytes, page)?;
     let layout = ZoneLayout {
         zones: keys.get(COUNT).unwrap_or(0),
+        conventional,
         size: blocks("size", size, geometry.sector_bytes)?,
         capacity: blocks("capacity", capacity, geometry.sector_bytes)?,
         block_bytes: geometry.sector_bytes,
@@ -118,6 +199,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
             pads: keys.get(FINISH) == "pad",
             is_volatile: buffer.bytes == 0 || buffer.is_volatile,
         },
+        conventional_blocks: conventional_blocks(config, u64::from(conventional) * (capacity / page)),
         spare_blocks: keys.get(SPARE).unwrap_or_else(|| (geometry.blocks_per_unit().div_ceil(50)).max(3)),
         times: CommandTimes {
             read_ns: keys.get(READ_TIME).unwrap_or(0),
@@ -130,7 +212,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
             unit_bytes: keys.get(TIME_UNIT).unwrap_or(0),
         },
     };
-    setup.check(geometry)?;
+    setup.check(&setup.sequential(geometry)?)?;
     Ok(setup)
 }
 

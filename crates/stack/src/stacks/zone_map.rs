@@ -1,16 +1,16 @@
 //! A block device that the host makes of zones.
 
-use super::zone::{Top, over_any, plain};
-use super::{Boxed, StackEntry};
-use crate::config::{ConfigError, Result, StackConfig};
+use super::zone::{Top, over, plain};
+use super::{Boxed, StackEntry, host_layer};
+use crate::config::{Result, StackConfig};
 use crate::kinds::zone_map::KIND;
 use nandscape_core::Subsystem;
-use nandscape_hostftl::{HostFtlError, ZoneMap};
+use nandscape_hostftl::ZoneMap;
 
 pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
     plain: |config, options| plain::<Mapped>(config, options),
-    over: |config, device, _| Mapped::over(config, over_any(config, device)?),
+    over: over::<Mapped>,
 };
 
 /// The translation layer over zones.
@@ -18,10 +18,6 @@ struct Mapped;
 
 impl Top for Mapped {
     fn over<Z: Subsystem + Send + 'static>(config: &StackConfig, zones: Z) -> Result<Boxed> {
-        let mapped = ZoneMap::new(zones, &config.ftl_params).map_err(|error| match error {
-            HostFtlError::Param(error) => ConfigError::Param(error),
-            error => ConfigError::Build(error.to_string()),
-        })?;
-        Ok(Box::new(mapped))
+        host_layer(ZoneMap::new(zones, &config.ftl_params))
     }
 }

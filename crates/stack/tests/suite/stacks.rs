@@ -50,18 +50,20 @@ fn every_kind_of_stack_can_be_built() {
 
 #[test]
 fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
-    for (stack, load) in [
-        ("block", "uniform:span=50%,bs=4k,count=2000"),
-        ("zone", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=128KiB"),
-        ("zone-map", "uniform:span=50%,bs=4k,count=2000"),
+    let conventional: &[&str] = &["zone.conventional=6"];
+    for (stack, load, sets) in [
+        ("block", "uniform:span=50%,bs=4k,count=2000", &[][..]),
+        ("zone", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=128KiB", &[]),
+        ("zone-map", "uniform:span=50%,bs=4k,count=2000", &[]),
+        ("dm-zoned", "uniform:span=50%,bs=4k,count=2000", conventional),
     ] {
-        let config = config(stack, &[]);
+        let config = config(stack, sets);
         let run = replay(&config, load, &RunOptions::default()).unwrap();
         assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
         assert_eq!(run.result.between.zones.is_some(), stack != "block", "{stack}");
         let cost = run.result.cost;
         assert!(cost.dram_bytes > 0 && cost.usable_bytes > 0, "{stack}: {cost:?}");
-        assert_eq!(cost.host_dram_bytes > 0, stack == "zone-map", "{stack}: {cost:?}");
+        assert_eq!(cost.host_dram_bytes > 0, ["zone-map", "dm-zoned"].contains(&stack), "{stack}: {cost:?}");
         let text = config.to_toml();
         assert_eq!(text.contains("[zone]"), stack != "block", "{text}");
         let mut again = Typed::new();
@@ -109,6 +111,12 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("zone-map", &["ftl.op=0.0"], "ftl.op"),
         ("zone-map", &["cache.device=flash"], "[cache]"),
         ("zone-map", &["zone.max_active=1"], "gc_frontier"),
+        ("zone", &["zone.conventional=60"], "zone.conventional"),
+        ("zone-map", &["zone.conventional=4"], "conventional"),
+        ("dm-zoned", &[], "zone.conventional"),
+        ("dm-zoned", &["zone.conventional=2"], "zone.conventional"),
+        ("dm-zoned", &["zone.conventional=6", "zone.max_active=1"], "zone.max_active"),
+        ("dm-zoned", &["zone.conventional=6", "ftl.reclaim_low=60"], "ftl.reclaim_high"),
     ] {
         let message = refusal(stack, sets);
         assert!(message.contains(key), "{stack} {sets:?}: {message}");
@@ -231,4 +239,30 @@ fn a_job_file_keeps_the_course_of_zones_too() {
     assert!(history.columns.len() > 3, "{history:?}");
     assert!(history.columns[0].written.iter().all(|percent| *percent == 0), "{history:?}");
     assert!(history.columns.last().unwrap().written.iter().any(|percent| *percent > 0), "{history:?}");
+#[test]
+fn an_image_of_chunks_over_conventional_zones_comes_back_and_both_kinds_count_in_reports() {
+    let folder = std::env::temp_dir().join(format!("nandscape-chunks-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let storage = Storage::Image(folder.join("chunks.nand"));
+    let config = config("dm-zoned", &["zone.conventional=6"]);
+    let open = || build_stored(&config, &storage).unwrap().subsystem;
+    let mut layer = open();
+    let data: Vec<u8> = (0..100_000u32).map(|byte| (byte / 7) as u8).collect();
+    let write = block(Op::Write, 5_000, data.len() as u64);
+    layer.submit(0, write, Payload::Write(&data), SimTime::ZERO).unwrap();
+    layer.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO).unwrap();
+    let device = layer.inspect().device(0);
+    assert_eq!(device.geometry().blocks_per_plane, 40, "of the whole device");
+    assert!(device.counters().total().programs >= 25);
+    // Without a shutdown, as after a kill.
+    drop(layer);
+    let mut layer = open();
+    let mut read = vec![0; data.len()];
+    let command = block(Op::Read, 5_000, data.len() as u64);
+    layer.submit(0, command, Payload::Read(&mut read), SimTime::ZERO).unwrap();
+    assert_eq!(read, data);
+    assert!(layer.inspect().layer(0).recovery().is_some_and(|report| report.live_pages > 0));
+    layer.check_invariants();
+    drop(layer);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -66,8 +66,11 @@ impl CrashDevice {
     pub fn new(mut nand: Nand, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle) {
         nand.reset_tally();
         let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
-        let recorder =
-            records.then(|| Recorder { last: vec![None; geometry.blocks() as usize], ..Recorder::default() });
+        let recorder = records.then(|| Recorder {
+            last: vec![None; geometry.blocks() as usize],
+            taken: vec![OpSet::default(); geometry.blocks() as usize],
+            ..Recorder::default()
+        });
         let medium = Faults::new(nand, plan.clone()).expect("a plan for this device");
         let core = Arc::new(Mutex::new(Core { medium, buffer, free: 0, recorder, unmapped_reads: 0 }));
         let device = Self { geometry, capabilities, causes: CauseTable::default(), core: Arc::clone(&core) };
@@ -233,9 +236,12 @@ impl FlashDevice for CrashDevice {
         let is_buffered = core.buffer == Buffer::Volatile;
         let done = core.token(end, |recorder| {
             let mut set = recorder.set(issue.after).clone();
-            // A buffer returns data that is not on the flash yet.
-            if !is_buffered {
-                set.unite(&recorder.before(self.geometry.block_of(page)));
+            let block = self.geometry.block_of(page);
+            // A buffer returns data that is not on the flash yet, though not before it has them.
+            if is_buffered {
+                set.unite(&recorder.taken[block.index()]);
+            } else {
+                set.unite(&recorder.before(block));
             }
             set
         });

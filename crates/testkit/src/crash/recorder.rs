@@ -10,6 +10,8 @@ pub(super) struct Recorder {
     pub operations: Vec<Operation>,
     /// The last operation of each block.
     pub last: Vec<Option<usize>>,
+    /// By block, what its programs waited for before a buffer took them.
+    pub taken: Vec<OpSet>,
     /// All programs so far, with what they need.
     pub programs: OpSet,
     /// What is on the flash, and when, once token `i + 1` completes.
@@ -48,6 +50,7 @@ impl Recorder {
         done.insert(number);
         if matches!(change, Change::Program { .. }) {
             self.programs.unite(&done);
+            self.taken[block.index()].unite(after);
         }
         self.operations.push(Operation { change, needs });
         self.last[block.index()] = Some(number);

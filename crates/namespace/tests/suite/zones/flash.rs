@@ -35,6 +35,7 @@ pub(super) fn setup() -> ZoneSetup {
         name: "zns".to_owned(),
         layout: ZoneLayout {
             zones: 0,
+            conventional: 0,
             size: 128,
             capacity: 88,
             block_bytes: 512,
@@ -45,6 +46,7 @@ pub(super) fn setup() -> ZoneSetup {
         },
         stripes: ZoneStripes { dies: 2, blocks_per_die: 2, stripe_pages: 2 },
         rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: true, is_volatile: true },
+        conventional_blocks: 0,
         spare_blocks: 4,
         times: CommandTimes::default(),
     }

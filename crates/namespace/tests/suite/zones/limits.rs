@@ -170,6 +170,7 @@ fn a_layout_that_is_no_namespace_is_refused_by_its_key() {
     let areas = |size, granularity, count| Some(RandomAreas { size, granularity, count });
     for (layout, key) in [
         (ZoneLayout { zones: 0, ..LAYOUT }, "zone.size"),
+        (ZoneLayout { conventional: 8, ..LAYOUT }, "zone.conventional"),
         (ZoneLayout { size: u64::MAX, ..LAYOUT }, "zone.size"),
         (ZoneLayout { capacity: 17, ..LAYOUT }, "zone.capacity"),
         (ZoneLayout { max_active: Some(0), ..LAYOUT }, "zone.max_active"),

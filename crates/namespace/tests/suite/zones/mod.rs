@@ -1,5 +1,6 @@
 //! Zones: the state machine against a model and against a table, and reports byte by byte.
 
+mod conventional;
 mod crash;
 mod flash;
 mod limits;
@@ -15,6 +16,7 @@ use nandscape_namespace::zones::{RandomAreas, ZoneLayout, ZoneTable};
 /// Eight zones of 16 blocks, 12 of which can be written.
 const LAYOUT: ZoneLayout = ZoneLayout {
     zones: 8,
+    conventional: 0,
     size: 16,
     capacity: 12,
     block_bytes: 4096,
@@ -39,13 +41,18 @@ fn manage(
 
 /// A table with zone 0 in a state, four blocks of it written where that is possible.
 fn in_state(layout: ZoneLayout, state: ZoneState) -> ZoneTable {
+    if state == ZoneState::NotWritePointer {
+        let table = ZoneTable::new(ZoneLayout { conventional: 1, ..layout });
+        assert_eq!(table.state(0), state);
+        return table;
+    }
     let mut table = ZoneTable::new(layout);
     if state == ZoneState::Empty {
         return table;
     }
     table.write(0, 4).unwrap();
     match state {
-        ZoneState::Empty | ZoneState::ImplicitlyOpen => {}
+        ZoneState::NotWritePointer | ZoneState::Empty | ZoneState::ImplicitlyOpen => {}
         ZoneState::ExplicitlyOpen => drop(manage(&mut table, ZoneAction::Open, 0).unwrap()),
         ZoneState::Closed => drop(manage(&mut table, ZoneAction::Close, 0).unwrap()),
         ZoneState::Full => drop(manage(&mut table, ZoneAction::Finish, 0).unwrap()),

@@ -9,6 +9,8 @@ pub type Status = &'static str;
 
 #[derive(Clone, Copy, PartialEq)]
 enum S {
+    /// Of a conventional zone (ZBC-2, section 4.4.2), for good.
+    NotWritePointer,
     Empty,
     Implicit,
     Explicit,
@@ -40,15 +42,15 @@ pub type Place = (u64, u64, Option<u32>);
 
 impl Model {
     pub fn new(layout: ZoneLayout) -> Self {
-        let zone = || Zone {
-            state: S::Empty,
+        let zone = |number: u32| Zone {
+            state: if number < layout.conventional { S::NotWritePointer } else { S::Empty },
             pointer: 0,
             opened: 0,
             has_area: false,
             host_bytes: None,
             finished_by_device: false,
         };
-        Self { layout, zones: (0..layout.zones).map(|_| zone()).collect(), clock: 0 }
+        Self { layout, zones: (0..layout.zones).map(zone).collect(), clock: 0 }
     }
 
     fn is_open(&self, zone: usize) -> bool {
@@ -89,8 +91,13 @@ impl Model {
             S::Full => Err("full"),
             S::ReadOnly => Err("read-only"),
             S::Offline => Err("offline"),
-            S::Empty | S::Implicit | S::Explicit | S::Closed => Ok(()),
+            S::NotWritePointer | S::Empty | S::Implicit | S::Explicit | S::Closed => Ok(()),
         }
+    }
+
+    /// Refuses a zone that no command of the zoned command set is for.
+    fn with_pointer(&self, zone: usize) -> Result<usize, Status> {
+        if self.zones[zone].state == S::NotWritePointer { Err("invalid-field") } else { Ok(zone) }
     }
 
     /// Opens a zone; gives the zone that had to be closed.
@@ -134,6 +141,9 @@ impl Model {
         self.refuse_unwritable(zone)?;
         let pointer = self.zones[zone].pointer;
         let mut next = from + blocks;
+        if self.zones[zone].state == S::NotWritePointer {
+            return if next > self.layout.capacity { Err("boundary") } else { Ok((from, 0, None)) };
+        }
         if self.zones[zone].has_area {
             let area = self.layout.random.unwrap();
             if from < pointer || next > pointer + area.size + area.size {
@@ -161,7 +171,7 @@ impl Model {
 
     pub fn append(&mut self, at: u64, blocks: u64) -> Result<Place, Status> {
         self.locate(at, blocks)?;
-        let zone = self.starting_at(at)?;
+        let zone = self.starting_at(at).and_then(|zone| self.with_pointer(zone))?;
         if self.zones[zone].has_area {
             return Err("invalid-operation");
         }
@@ -191,7 +201,7 @@ impl Model {
 
     pub fn manage(&mut self, action: ZoneAction, at: Option<u64>) -> Result<(), Status> {
         if let Some(at) = at {
-            let zone = self.starting_at(at)?;
+            let zone = self.starting_at(at).and_then(|zone| self.with_pointer(zone))?;
             return self.manage_one(action, zone);
         }
         let of: &[S] = match action {
@@ -274,7 +284,7 @@ impl Model {
     }
 
     pub fn describe(&mut self, at: u64, bytes: &[u8]) -> Result<(), Status> {
-        let zone = self.starting_at(at)?;
+        let zone = self.starting_at(at).and_then(|zone| self.with_pointer(zone))?;
         let room = self.layout.extension_bytes as usize;
         if room == 0 || bytes.len() > room {
             return Err("invalid-field");
@@ -293,7 +303,7 @@ impl Model {
 
     pub fn fail(&mut self, zone: usize, is_readable: bool) {
         let zone = &mut self.zones[zone];
-        if zone.state != S::Offline {
+        if ![S::Offline, S::NotWritePointer].contains(&zone.state) {
             zone.state = if is_readable { S::ReadOnly } else { S::Offline };
             zone.has_area = false;
         }
@@ -321,6 +331,7 @@ impl Model {
     pub fn shown(&self, zone: usize) -> (ZoneState, Option<u64>, u8, Option<&[u8]>) {
         let Zone { state, pointer, has_area, host_bytes, finished_by_device, .. } = &self.zones[zone];
         let state = match state {
+            S::NotWritePointer => ZoneState::NotWritePointer,
             S::Empty => ZoneState::Empty,
             S::Implicit => ZoneState::ImplicitlyOpen,
             S::Explicit => ZoneState::ExplicitlyOpen,
@@ -329,7 +340,7 @@ impl Model {
             S::ReadOnly => ZoneState::ReadOnly,
             S::Offline => ZoneState::Offline,
         };
-        let has_pointer = self.refuse_unwritable(zone).is_ok();
+        let has_pointer = self.refuse_unwritable(zone).is_ok() && self.with_pointer(zone).is_ok();
         let attributes =
             u8::from(*finished_by_device) | u8::from(*has_area) << 3 | u8::from(host_bytes.is_some()) << 7;
         (state, has_pointer.then_some(*pointer), attributes, host_bytes.as_deref())

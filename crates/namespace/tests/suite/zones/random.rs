@@ -35,6 +35,8 @@ fn layouts() -> Vec<ZoneLayout> {
             ..LAYOUT
         },
         ZoneLayout { zones: 1, size: 3, capacity: 1, max_active: Some(1), random: None, ..LAYOUT },
+        ZoneLayout { conventional: 3, max_active: Some(3), max_open: Some(2), ..LAYOUT },
+        ZoneLayout { conventional: 7, reads_across: true, random: None, extension_bytes: 0, ..LAYOUT },
         ZoneLayout { zones: 14, size: 7, capacity: 6, max_active: Some(8), max_open: Some(6), ..LAYOUT },
     ]
 }
@@ -137,6 +139,7 @@ fn draw(rng: &mut impl nandscape_core::rng::Rng, table: &ZoneTable) -> Draw {
     let pointer = start + table.written(zone);
     let blocks = 1 + below(rng, layout.capacity.min(5));
     match below(rng, 100) {
+        0..20 if zone < layout.conventional => Draw::Write(start + below(rng, layout.size), blocks),
         0..40 => Draw::Write(pointer + slip(rng), blocks - u64::from(below(rng, 500) == 0 && blocks == 1)),
         40..55 => Draw::Append(start + slip(rng), blocks),
         55..62 => Draw::Read(start + below(rng, layout.size), blocks * 2),

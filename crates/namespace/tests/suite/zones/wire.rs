@@ -78,6 +78,25 @@ fn a_report_has_a_header_and_a_descriptor_for_each_zone() {
 }
 
 #[test]
+fn conventional_zones_have_type_and_state_of_zbc() {
+    let mut table = ZoneTable::new(ZoneLayout { zones: 3, conventional: 2, random: None, ..LAYOUT });
+    table.write(18, 3).unwrap();
+    table.write(32, 5).unwrap();
+    let conventional = |start: u8| {
+        let mut bytes = descriptor(0, 0, start, NO_POINTER);
+        bytes[0] = 1;
+        bytes
+    };
+    let sequential = descriptor(2, 0, 32, [37, 0, 0, 0, 0, 0, 0, 0]);
+    let all = [header(3), conventional(0), conventional(16), sequential];
+    assert_eq!(received(&table, report(0, 4096, 0, 0, false)), all.concat());
+    // By their state, which is an option of its own.
+    let two = [header(2), conventional(0), conventional(16)];
+    assert_eq!(received(&table, report(0, 4096, 0, 0x3f, true)), two.concat());
+    assert_eq!(received(&table, report(0, 4096, 0, 1, true)), header(0));
+}
+
+#[test]
 fn an_extended_report_has_the_hosts_bytes_behind_each_descriptor() {
     let mut extension = b"nandscape".to_vec();
     extension.resize(64, 0);

@@ -1,15 +1,16 @@
 //! The zoned namespace below, by its commands.
 
+use crate::error::HostFtlError;
 use nandscape_core::command::Payload;
-use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter};
+use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter, ZoneShape};
 use nandscape_core::{
-    BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceResult, Op, Reply, SimTime,
-    Subsystem, Token,
+    BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceInfo, NamespaceResult, Op,
+    Reply, SimTime, Subsystem, Token,
 };
 
 /// Namespace 0 of a subsystem, which has zones.
 #[derive(Debug)]
-pub(super) struct Below<S> {
+pub(crate) struct Below<S> {
     pub device: S,
 }
 
@@ -69,4 +70,25 @@ impl<S: Subsystem> Below<S> {
         let control = self.device.control();
         control.issue.expect("checked when the layer was built").issue(cause, after);
     }
+}
+
+/// The zoned namespace of a subsystem, which must take commands with cause and order.
+pub(crate) fn zoned<S: Subsystem>(
+    layer: &'static str,
+    below: &mut S,
+) -> Result<(NamespaceInfo, ZoneShape), HostFtlError> {
+    let lacks = |reason: String| HostFtlError::Device { layer, reason };
+    if below.control().issue.is_none() {
+        return Err(lacks("it takes no causes and no order of commands, as zoned namespaces do".to_owned()));
+    }
+    let info = below.namespaces().first().ok_or_else(|| lacks("it has no namespace".to_owned()))?;
+    let zones = info.zones.ok_or_else(|| lacks(format!("namespace '{}' has no zones", info.name)))?;
+    let page = u64::from(info.page_bytes);
+    if !zones.capacity.is_multiple_of(page) || !zones.size.is_multiple_of(page) || page < 128 {
+        return Err(lacks(format!(
+            "its zones of {} bytes, {} of which can be written, are not whole pages of {page} bytes, at least 128",
+            zones.size, zones.capacity
+        )));
+    }
+    Ok((info.clone(), zones))
 }
