@@ -59,11 +59,6 @@ keys! { PARAMS:
     INTAKE_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
         "bytes per second of the host that the controller takes in the long run, whatever the dies can \
          program; a write buffer full is taken at once; absent: no limit";
-    INTAKE_SPREAD: Option<f64> = share(),
-        "how much the time that bytes take there varies at the same mean; 100%: exponential";
-    INTAKE_PADDING: Option<u64> = size(1, 1 << 20),
-        "padding of finished zones is taken in between the data of the host, so many bytes at a time, and \
-         counts in intake_bytes_per_s; absent: it goes to the dies at once";
     GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
         "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
          most at gc_rate; fifo if absent";
@@ -131,8 +126,6 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
         },
         intake_bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
-        intake_spread: share(timing, INTAKE_SPREAD)?,
-        intake_padding_bytes: timing.get(INTAKE_PADDING).unwrap_or(0) as u32,
         gc_order: gc_order(geometry, timing)?,
     };
     check_units(geometry, timing, &options)?;

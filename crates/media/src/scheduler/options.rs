@@ -114,12 +114,6 @@ pub struct Options {
     /// Bytes per second of the host that the controller takes in the long run, whatever the dies can program;
     /// a buffer full is taken at once. 0: no limit.
     pub intake_bytes_per_s: u64,
-    /// How much the time that bytes take there varies: 0 none, 1 as much as its mean (exponential), at the
-    /// same mean.
-    pub intake_spread: f64,
-    /// Padding ([`Cause::Finish`](nandscape_core::Cause::Finish)) takes its turn there, so many bytes at a
-    /// time. 0: it goes to the dies at once.
-    pub intake_padding_bytes: u32,
     /// Host against the layer.
     pub gc_order: GcOrder,
 }
@@ -144,8 +138,6 @@ impl Default for Options {
             host: HostLink::default(),
             buffer: WriteBuffer::default(),
             intake_bytes_per_s: 0,
-            intake_spread: 0.0,
-            intake_padding_bytes: 0,
             gc_order: GcOrder::Fifo,
         }
     }

@@ -42,7 +42,7 @@ impl ReadFirst {
             Kind::Erase => {
                 self.rules.timing.erase_ns + u64::from(op.bytes) * self.rules.options.erase_page_ns
             }
-            Kind::Join | Kind::Page | Kind::Padding => unreachable!("not an operation of the medium"),
+            Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
         }
     }
 
@@ -87,7 +87,7 @@ impl ReadFirst {
         let (allowed, most) = match op.kind {
             Kind::Program => (rules.programs, rules.most),
             Kind::Erase => (rules.erases, rules.erase_most),
-            Kind::Read | Kind::Join | Kind::Page | Kind::Padding => (false, 0),
+            Kind::Read | Kind::Join | Kind::Page => (false, 0),
         };
         if !allowed || op.stage != Stage::Array || op.run.stops >= most {
             return;

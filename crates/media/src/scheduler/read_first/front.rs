@@ -2,7 +2,7 @@
 //! channel.
 
 use super::ReadFirst;
-use super::rules::{Rules, mix};
+use super::rules::Rules;
 use super::slab::{Kind, List, Stage};
 use crate::scheduler::GcOrder;
 use crate::scheduler::{HostLink, Scheduler};
@@ -17,16 +17,12 @@ pub(super) struct Front {
     out_free_ns: u64,
     /// When the controller is through with what the host sent, at its rate in the long run.
     intake_ns: u64,
-    /// How often it took something, where the time varies.
-    taken: u64,
     /// Bytes left in the buffer; below zero where an incomplete program had to be let in to free any.
     room: i64,
     /// Pages that wait for room, in order.
     blocked: List,
     /// Pages with room whose data is on the link.
     inbound: u32,
-    /// Pages of padding that the controller has not taken in, in order; the first is having its turns.
-    padding: List,
 }
 
 impl Front {
@@ -37,11 +33,9 @@ impl Front {
             in_free_ns: 0,
             out_free_ns: 0,
             intake_ns: 0,
-            taken: 0,
             room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
             inbound: 0,
-            padding: List::EMPTY,
         }
     }
 
@@ -52,7 +46,6 @@ impl Front {
         self.room = self.buffer_bytes.cast_signed();
         self.blocked = List::EMPTY;
         self.inbound = 0;
-        self.padding = List::EMPTY;
     }
 
     /// When the controller takes bytes that come at `now_ns`.
@@ -61,12 +54,7 @@ impl Front {
         if rate == 0 {
             return now_ns;
         }
-        let mut ns = u64::from(bytes) * 1_000_000_000 / rate;
-        if rules.options.intake_spread > 0.0 {
-            self.taken += 1;
-            ns = varied(ns, rules.options.intake_spread, self.taken);
-        }
-        self.intake_ns = self.intake_ns.max(now_ns) + ns;
+        self.intake_ns = self.intake_ns.max(now_ns) + u64::from(bytes) * 1_000_000_000 / rate;
         now_ns.max(self.intake_ns.saturating_sub(rules.intake_ahead_ns))
     }
 
@@ -81,13 +69,6 @@ impl Front {
         self.in_free_ns = start + self.host.transfer_ns(bytes);
         self.in_free_ns
     }
-}
-
-/// A time with an exponential share, the same for the same number.
-fn varied(ns: u64, spread: f64, number: u64) -> u64 {
-    // Above 0, at most 1.
-    let part = ((mix(number) >> 11) + 1) as f64 / (1u64 << 53) as f64;
-    (ns as f64 * (1.0 - spread - spread * part.ln())) as u64
 }
 
 impl ReadFirst {
@@ -219,37 +200,6 @@ impl ReadFirst {
             self.slab.push_back(&mut blocked, slot);
             self.front.blocked = blocked;
             self.relieve();
-        }
-    }
-
-    /// A page of padding waits for its turns between the bytes of the host.
-    pub(super) fn take_in_padding(&mut self, slot: u32) {
-        let is_first = self.front.padding.is_empty();
-        self.slab[slot].stage = Stage::Padding;
-        self.slab.push_back(&mut self.front.padding, slot);
-        if is_first {
-            self.turn_of_padding(slot);
-        }
-    }
-
-    fn turn_of_padding(&mut self, slot: u32) {
-        let left = &mut self.slab[slot].bytes;
-        let bytes = self.rules.options.intake_padding_bytes.min(*left);
-        *left -= bytes;
-        let end = self.front.take_in(&self.rules, self.now_ns, bytes);
-        self.schedule(slot, end);
-    }
-
-    /// The first page of padding has had its turn, and has the next one when it is not whole yet.
-    pub(super) fn padding_taken(&mut self, slot: u32) {
-        if self.slab[slot].bytes > 0 {
-            self.turn_of_padding(slot);
-            return;
-        }
-        self.slab.pop_front(&mut self.front.padding);
-        self.gathered(slot);
-        if !self.front.padding.is_empty() {
-            self.turn_of_padding(self.front.padding.head);
         }
     }
 

@@ -194,7 +194,6 @@ impl ReadFirst {
         match (op.stage, op.kind) {
             (Stage::Waiting, _) => self.settle(slot),
             (Stage::Inbound, _) => self.arrive(slot),
-            (Stage::Padding, _) => self.padding_taken(slot),
             (Stage::Passing, _) => self.cross_link(slot),
             (Stage::Core, _) => self.leave_core(slot),
             (Stage::Command, _) => {
@@ -355,7 +354,7 @@ impl Scheduler for ReadFirst {
         if self.rules.gathers
             && let TimedOp::Program { page, transfer, held } = op
         {
-            return self.submit_page(page.0, (transfer, held), cause, at.0, after);
+            return self.submit_page(page.0, (transfer, held), host, at.0, after);
         }
         let predecessor = self.slab.find(after);
         let mut at_ns = at.0.max(self.now_ns);

@@ -51,7 +51,7 @@ impl ReadFirst {
                     self.wait_in_block(newest, slot);
                 }
             }
-            Kind::Join | Kind::Page | Kind::Padding => {}
+            Kind::Join | Kind::Page => {}
         }
     }
 
@@ -84,7 +84,7 @@ impl ReadFirst {
         if op.waits == 0 {
             match op.kind {
                 Kind::Join => self.completing.push(slot),
-                Kind::Page | Kind::Padding => self.page_ready(slot),
+                Kind::Page => self.page_ready(slot),
                 Kind::Read | Kind::Program | Kind::Erase => self.enqueue(slot),
             }
         }
@@ -142,7 +142,7 @@ impl ReadFirst {
                     self.units.erased(block);
                     self.slab.unlink(&mut self.block_writes[block], slot);
                 }
-                Kind::Join | Kind::Page | Kind::Padding => {}
+                Kind::Join | Kind::Page => {}
             }
             let mut followers = self.slab.release(slot, self.now_ns);
             while let Some(follower) = self.slab.next_follower(&mut followers) {

@@ -114,7 +114,7 @@ fn signed(bits: u64) -> f64 {
 
 /// Random bits that depend on `key` alone: the output function of `SplitMix64` (Steele, Lea and Flood, OOPSLA
 /// 2014). No state, so that the time of a program does not depend on what else runs.
-pub(super) const fn mix(key: u64) -> u64 {
+const fn mix(key: u64) -> u64 {
     let mut z = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -22,8 +22,6 @@ pub(super) enum Kind {
     /// One page of a program that passes through the buffer. The host's completes when it is answered,
     /// another with its program.
     Page,
-    /// Such a page without data of the host, which the controller takes in between that of the host.
-    Padding,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +35,6 @@ pub(super) enum Stage {
     Inbound,
     /// Bytes that are on their way to the link alone.
     Passing,
-    /// A page of padding that the controller has not taken in.
-    Padding,
     /// A page whose data is in the controller.
     Gathered,
     /// In the command core of its channel.

@@ -16,7 +16,7 @@
 use super::ReadFirst;
 use super::rules::Rules;
 use super::slab::{Kind, NIL, Stage};
-use nandscape_core::{Cause, Token};
+use nandscape_core::Token;
 
 #[derive(Clone, Debug)]
 pub(super) struct Units {
@@ -64,11 +64,10 @@ impl ReadFirst {
         &mut self,
         page: u32,
         (bytes, held): (u32, u32),
-        cause: Cause,
+        host: bool,
         at_ns: u64,
         after: Token,
     ) -> Token {
-        let host = cause == Cause::Host;
         let predecessor = self.slab.find(after);
         let answered = host && self.rules.options.buffer.bytes > 0;
         let lead = self.lead_of(page, host);
@@ -77,11 +76,9 @@ impl ReadFirst {
         program.parts.given += 1;
         program.transfer_ns = program.transfer_ns.max(transfer_ns);
         program.parts.host_pages += u32::from(answered);
-        let is_paced = cause == Cause::Finish && self.rules.options.intake_padding_bytes > 0;
-        let kind = if is_paced { Kind::Padding } else { Kind::Page };
-        let slot = self.take(kind, page, answered);
+        let slot = self.take(Kind::Page, page, answered);
         self.slab[slot].lead = lead;
-        self.slab[slot].bytes = if is_paced { bytes + held } else { bytes };
+        self.slab[slot].bytes = bytes;
         if self.slab[lead].parts.given == self.slab[lead].parts.pages {
             self.forget_open(lead);
         }
@@ -174,20 +171,12 @@ impl ReadFirst {
             self.completing.push(slot);
         } else if page.host {
             self.ask_for_room(slot);
-        } else if page.kind == Kind::Padding {
-            self.take_in_padding(slot);
         } else {
-            self.gathered(slot);
+            page.stage = Stage::Gathered;
+            let (lead, number) = (page.lead, page.place.page);
+            self.slab.follow(lead, slot);
+            self.page_present(lead, number);
         }
-    }
-
-    /// The data of a page that is not the host's is in the controller; it completes with its program.
-    pub(super) fn gathered(&mut self, slot: u32) {
-        let page = &mut self.slab[slot];
-        page.stage = Stage::Gathered;
-        let (lead, number) = (page.lead, page.place.page);
-        self.slab.follow(lead, slot);
-        self.page_present(lead, number);
     }
 
     pub(super) fn page_present(&mut self, lead: u32, page: u32) {
