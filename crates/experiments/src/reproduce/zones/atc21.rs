@@ -12,6 +12,7 @@ use crate::reproduce::{Context, Done, Reproduction, Sabotage, Table, experiment}
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{ZoneAction, ZoneCommand};
 use nandscape_core::{BlockCommand, Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_report::{RowKind, RowSeries};
 use nandscape_stack::{RunError, build_subsystem};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -24,11 +25,14 @@ const TABLE_3: &str = "[ATC21 table 3]";
 const KIB: u64 = 1024;
 const MIB: f64 = 1_048_576.0;
 const MS: u64 = 1_000_000;
-/// Pages of a block of the presets, and blocks of a plane of the whole media.
+/// Dies of the presets, pages of a block, blocks of a die, zones.
+const DIES: u32 = 32;
 const PAGES: u32 = 2160;
 const BLOCKS: u32 = 1941;
-/// Bytes of the media.
-const MEDIA: f64 = (1u64 << 41) as f64;
+const COUNT: u32 = 1771;
+/// Pages of a block here, and by how much blocks and zones are fewer.
+const SMALL_PAGES: u32 = 72;
+const FEWER: u32 = 9;
 /// Bytes of a write, and threads that write [ATC21 fig 5].
 const WRITE: u64 = 64 * KIB;
 const THREADS: usize = 4;
@@ -45,8 +49,10 @@ pub(in crate::reproduce) const OVERWRITE: Reproduction = Reproduction {
             "zones, steady",
             "zones over 7 %",
             "zones over 28 %",
+            "7 % over-provisioning, knee",
+            "28 % over-provisioning, knee",
+            "all drives alike until the media are full, then steady",
             "7 % with a stream for each thread",
-            "all drives alike at first, then steady",
         ],
     }),
     ..experiment(
@@ -60,7 +66,11 @@ pub(in crate::reproduce) const OVERWRITE: Reproduction = Reproduction {
 pub(in crate::reproduce) const TARGETS: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
         what: SPOILED,
-        turns: &["7 % over-provisioning", "28 % over-provisioning", "zones"],
+        turns: &[
+            "7 % over-provisioning, highest target",
+            "28 % over-provisioning, highest target",
+            "zones, highest target",
+        ],
     }),
     ..experiment("atc21-fig-4", "the rates of writes that the same drives keep up with", FIG_5, targets)
 };
@@ -69,41 +79,48 @@ pub(in crate::reproduce) const READS: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
         what: SPOILED,
         turns: &[
+            "zones below 7 %, writes of 50 MiB/s",
             "zones below 7 %, writes of 150 MiB/s",
             "zones below 7 %, writes of 300 MiB/s",
-            "zones below 28 % below 7 % at every rate",
+            "zones below 28 %, writes of 50 MiB/s",
+            "zones below 28 %, writes of 150 MiB/s",
+            "zones below 28 %, writes of 300 MiB/s",
+            "reads of zones, of 28 % and of 7 %, in this order at every rate",
         ],
     }),
     ..experiment("atc21-read-latency", "random reads of the same drives beside writes", FIG_5, reads)
 };
 
-/// How small the drives are.
-#[derive(Clone, Copy, Debug)]
-struct Scale {
-    pages: u32,
-    /// Planes have so many times fewer blocks.
-    blocks: u32,
-}
-
-const FULL: Scale = Scale { pages: 72, blocks: 7 };
-const SMALL: Scale = Scale { pages: 24, blocks: 12 };
-
 #[derive(Clone, Copy, Debug)]
 struct Case {
     preset: &'static str,
-    /// Blocks of a plane of the preset.
-    blocks: u32,
     name: &'static str,
+    /// What it has for the host [ATC21 table 3].
+    host_tb: f64,
     /// Every thread has a stream.
     has_streams: bool,
 }
 
-const ZONES: Case = Case { preset: "zns-atc21", blocks: 1941, name: "zones", has_streams: false };
-const LITTLE: Case =
-    Case { preset: "zns-atc21-block-7op", blocks: 1814, name: "7 % over-provisioning", has_streams: false };
-const MUCH: Case = Case { preset: "zns-atc21-block-28op", name: "28 % over-provisioning", ..LITTLE };
-const STREAMS: Case =
-    Case { preset: "zns-atc21-streams", name: "7 % with a stream for each thread", has_streams: true, ..LITTLE };
+const ZONES: Case = Case { preset: "zns-atc21", name: "zones", host_tb: 2.0, has_streams: false };
+const LITTLE: Case = Case {
+    preset: "zns-atc21-block-7op",
+    name: "7 % over-provisioning",
+    host_tb: 1.92,
+    has_streams: false,
+};
+const MUCH: Case =
+    Case { preset: "zns-atc21-block-28op", name: "28 % over-provisioning", host_tb: 1.6, ..LITTLE };
+const STREAMS: Case = Case {
+    preset: "zns-atc21-streams",
+    name: "7 % with a stream for each thread",
+    has_streams: true,
+    ..LITTLE
+};
+
+const TAKES: &str = "calibrated: device.timing.intake_bytes_per_s; the raw measurements of the product have 1146 MiB/s";
+const COLLECTS: &str = "calibrated: ftl.gc_low, one value for both block drives";
+/// Share of a target that counts as kept.
+const KEPT: f64 = 0.97;
 
 /// A thread and what it writes.
 #[derive(Clone, Copy, Debug)]
@@ -222,18 +239,13 @@ impl Writers {
 impl Drive {
     fn new(case: &Case, context: &Context<'_>) -> Result<Self> {
         context.check_stop()?;
-        let scale = context.scale(FULL, SMALL);
-        let env = |name: &str, or: u32| std::env::var(name).map_or(or, |v| v.parse().unwrap()); // SCRATCH
-        let scale = Scale { pages: env("PAGES", scale.pages), blocks: env("BLOCKS", scale.blocks) }; // SCRATCH
-        let extra = std::env::var("EXTRA").unwrap_or_default() + " " + &std::env::var(format!("EXTRA{}", &case.name[..1])).unwrap_or_default(); // SCRATCH
-        let part = |ns: f64| format!("{:.0}ns", ns * f64::from(scale.pages) / f64::from(PAGES));
-        let dies = 32;
-        let capacity = u64::from(scale.pages) * dies * 16 * KIB;
+        let part = |ns: f64| format!("{:.0}ns", ns * f64::from(SMALL_PAGES) / f64::from(PAGES));
+        let capacity = u64::from(SMALL_PAGES * DIES) * 16 * KIB;
         let size = capacity.next_power_of_two();
         let (erase, reset) = (part(20e3), part(1.58e6));
-        let (blocks, zones) = (BLOCKS / scale.blocks, 1771 / scale.blocks);
+        let (blocks, zones) = (BLOCKS / FEWER, COUNT / FEWER);
         let keys: Vec<(&str, &dyn Display)> = vec![
-            ("device.pages_per_block", &scale.pages),
+            ("device.pages_per_block", &SMALL_PAGES),
             ("device.blocks_per_plane", &blocks),
             ("device.endurance", &"endless"),
             ("device.timing.erase", &erase),
@@ -253,7 +265,6 @@ impl Drive {
         if swaps && case.preset == MUCH.preset {
             typed.push(("ftl.op", &"0.28"));
         }
-        for pair in extra.split_whitespace() { let (k, v) = pair.split_once('=').unwrap(); if !k.starts_with("ftl") || case.preset != "zns-atc21" { typed.push((Box::leak(k.to_owned().into_boxed_str()), Box::leak(Box::new(v.to_owned())))); } } // SCRATCH
         let subsystem = build_subsystem(&context.config(Some(preset), &typed)?)?;
         let info = subsystem.namespaces()[0].clone();
         let (is_zoned, ranges) = match info.zones {
@@ -323,49 +334,36 @@ impl Drive {
     }
 }
 
-/// TB of the whole media that so many bytes of a drive with `shape` stand for.
-fn whole_tb(case: &Case, shape: &Shape, bytes: u64) -> f64 {
-    // The host capacity of the preset over that of the smaller drive.
-    let host = if shape.is_zoned { 1771.0 * 1077.0 * MIB } else { host_tb(case) * 1e12 };
-    bytes as f64 / shape.bytes() as f64 * host / 1e12
-}
-
-/// TB that a block drive has for the host [ATC21 table 3].
-fn host_tb(case: &Case) -> f64 {
-    if case.preset == MUCH.preset { 1.6 } else { 1.92 }
-}
-
-/// The rate over what has been written.
+/// MiB/s over what was written.
 struct Curve {
-    /// TB of the whole drive at the end of each step, and MiB/s in it.
-    steps: Vec<(f64, f64)>,
+    /// TB that a drive as large as the preset has written at the end of each step, the seconds of the smaller
+    /// one, and MiB/s in the step.
+    steps: Vec<(f64, f64, f64)>,
 }
 
 impl Curve {
-    /// Steps in which a drive's capacity is written once.
-    const STEPS: u64 = 16;
+    /// Steps in which the capacity is written once. All are alike in bytes.
+    const STEPS: u64 = 32;
 
     fn measure(case: &Case, context: &Context<'_>) -> Result<Self> {
         let mut drive = Drive::new(case, context)?;
         let step = drive.shape.bytes() / Self::STEPS;
-        let mut steps = Vec::new();
-        for number in 1..=4 * Self::STEPS {
+        let steps = (1..=4 * Self::STEPS).map(|number| {
             context.check_stop()?;
             let rate = drive.fill(step)? / MIB;
-            steps.push((whole_tb(case, &drive.shape, number * step), rate));
-        }
-        if !drive.shape.is_zoned { let st = drive.subsystem.inspect(); let st = st.layer(0).stats(); let w = 4 * drive.shape.bytes() / 16384; eprintln!("{} waf all {:.3}, later {:.3}", case.name, 1.0 + st.gc_moved_pages as f64 / w as f64, 1.0 + (st.gc_moved_pages as f64) / (w as f64 * 0.74)); } // SCRATCH
-        Ok(Self { steps })
+            let written = number as f64 / Self::STEPS as f64 * case.host_tb;
+            Ok::<_, RunError>((written, drive.now.0 as f64 / 1e9, rate))
+        });
+        Ok(Self { steps: steps.collect::<Result<_, _>>()? })
     }
 
-    fn mean(steps: &[(f64, f64)]) -> f64 {
-        // Steps are alike in bytes.
-        steps.len() as f64 / steps.iter().map(|(_, rate)| 1.0 / rate).sum::<f64>()
+    fn mean(steps: &[(f64, f64, f64)]) -> f64 {
+        steps.len() as f64 / steps.iter().map(|(_, _, rate)| 1.0 / rate).sum::<f64>()
     }
 
-    /// While the media are filled for the first time.
+    /// While most of the capacity is written for the first time; a buffer full goes beyond it.
     fn first(&self) -> f64 {
-        Self::mean(&self.steps[..Self::STEPS as usize / 2])
+        Self::mean(&self.steps[1..Self::STEPS as usize])
     }
 
     /// While the capacity is overwritten for the last time.
@@ -373,19 +371,29 @@ impl Curve {
         Self::mean(&self.steps[3 * Self::STEPS as usize..])
     }
 
-    /// TB at which the rate is nearer to the steady one than to the first.
+    /// TB before the first step that is a tenth slower than the first ones.
     fn knee(&self) -> f64 {
-        let middle = f64::midpoint(self.first(), self.steady());
-        let before = self.steps.iter().position(|(_, rate)| *rate < middle);
-        before.map_or(f64::INFINITY, |at| self.steps[at.saturating_sub(1)].0)
+        let slow = self.steps.iter().skip(1).position(|(_, _, rate)| *rate < 0.9 * self.first());
+        self.steps[slow.unwrap_or(self.steps.len() - 1)].0
     }
 
-    /// How far the thirds of the last two passes are from their mean.
+    /// How far the last two passes are from their mean.
     fn drift(&self) -> f64 {
-        let half = 2 * Self::STEPS as usize;
-        let mean = Self::mean(&self.steps[half..]);
-        let parts = self.steps[half..].chunks(half.div_ceil(3)).map(|part| (Self::mean(part) / mean - 1.0).abs());
-        parts.fold(0.0, f64::max)
+        let of = |pass: u64| {
+            Self::mean(&self.steps[(pass * Self::STEPS) as usize..((pass + 1) * Self::STEPS) as usize])
+        };
+        (of(2) / of(3) - 1.0).abs()
+    }
+
+    fn series(self, name: &str) -> RowSeries {
+        RowSeries {
+            part: "overwriting drives four times".to_owned(),
+            chart: "MiB/s written".to_owned(),
+            line: name.to_owned(),
+            is_bound: false,
+            time_s: self.steps.iter().map(|(_, seconds, _)| *seconds).collect(),
+            values: self.steps.iter().map(|(_, _, rate)| Some(*rate)).collect(),
+        }
     }
 }
 
@@ -395,17 +403,30 @@ fn band(published: f64, share: f64) -> std::ops::RangeInclusive<f64> {
 
 fn overwrite(context: &Context<'_>, out: &mut Table) -> Done {
     let cases = [LITTLE, MUCH, ZONES, STREAMS];
+    for case in &cases[..3] {
+        let config = context.config(Some(case.preset), &[])?.to_json();
+        let number = |table: &str, key: &str| config[table][key].as_f64().unwrap_or(f64::NAN);
+        let media = number("device", "blocks_per_plane") * f64::from(DIES * PAGES) * (16 * KIB) as f64;
+        let host = if case.preset == ZONES.preset {
+            number("zone", "count") * 1077.0 * MIB
+        } else {
+            media / (1.0 + number("ftl", "op"))
+        };
+        out.row(TABLE_3, format!("{}, capacity", case.name))
+            .number("TB", case.host_tb, host / 1e12)
+            .kind(RowKind::Input)
+            .note(format!("of {:.2} TiB of media", media / (1u64 << 40) as f64));
+    }
     let curves: Vec<Curve> =
         cases.par_iter().map(|case| Curve::measure(case, context)).collect::<Result<_, _>>()?;
-    for (case, curve) in cases.iter().zip(&curves) {
-        eprintln!("{}: {:?}", case.name, curve.steps.iter().map(|s| format!("{:.2}:{:.0}", s.0, s.1)).collect::<Vec<_>>());
-    }
     let [little, much, zones, streams] = &curves[..] else { unreachable!("one a case") };
-    for (case, curve, published) in [(LITTLE, little, 370.0), (MUCH, much, 590.0), (ZONES, zones, 1010.0)] {
+    let steady = [(LITTLE, little, 370.0, COLLECTS), (MUCH, much, 590.0, COLLECTS), (ZONES, zones, 1010.0, TAKES)];
+    for (case, curve, published, why) in steady {
         out.row(FIG_1, format!("{}, steady", case.name))
             .number("MiB/s", published, curve.steady())
             .within(band(published, 0.1))
-            .note("");
+            .kind(RowKind::Calibrated)
+            .note(why);
     }
     for (name, curve, published) in [("zones over 7 %", little, 2.7), ("zones over 28 %", much, 1.7)] {
         out.row(FIG_1, name)
@@ -414,77 +435,101 @@ fn overwrite(context: &Context<'_>, out: &mut Table) -> Done {
             .note("");
     }
     for (case, curve) in [(LITTLE, little), (MUCH, much)] {
-        out.row(FIG_1, format!("{}, knee", case.name)).number("TB", 2.0, curve.knee()).within(band(2.0, 0.1));
+        out.row(FIG_1, format!("{}, knee", case.name))
+            .number("TB", 2.0, curve.knee())
+            .within(band(2.0, 0.1))
+            .note("2 TiB of media are 2.199 TB");
     }
-    let _ = (streams, TABLE_3, MEDIA, BLOCKS);
+    let first: Vec<f64> = curves[..3].iter().map(Curve::first).collect();
+    let (least, most) = crate::reproduce::extremes(first.iter().copied());
+    let drifts = curves[..3].iter().map(Curve::drift);
+    let (_, drift) = crate::reproduce::extremes(drifts);
+    out.row(FIG_1, "all drives alike until the media are full, then steady")
+        .says("within 2 %, and the last two passes within 10 %", least > 0.98 * most && drift < 0.1)
+        .found(format!("{least:.0} to {most:.0} MiB/s; the last two passes differ by {:.1} %", 100.0 * drift));
+    out.row("", STREAMS.name)
+        .says("ours: as fast as zones, within 5 %", streams.steady() > 0.95 * zones.steady())
+        .found(format!("{:.0} MiB/s", streams.steady()));
+    for (case, curve) in cases.iter().zip(curves) {
+        let steady = curve.steady();
+        out.row("", format!("{}, over time", case.name)).figure("MiB/s", steady).over_time(curve.series(case.name));
+    }
     Ok(())
 }
 
 fn targets(context: &Context<'_>, out: &mut Table) -> Done {
     let cases = [(LITTLE, 300.0), (MUCH, 500.0), (ZONES, 1024.0)];
-    let rates: Vec<Vec<(f64, f64)>> = cases
-        .par_iter()
-        .map(|(case, _)| {
-            let mut drive = Drive::new(case, context)?;
-            let bytes = drive.shape.bytes();
-            drive.fill(3 * bytes)?;
-            let mut rates = Vec::new();
-            for target in (1..=10).map(|step| f64::from(step) * 100.0).chain([1024.0]) {
-                context.check_stop()?;
-                let seconds = bytes as f64 / 4.0 / (target * MIB);
-                let counted = (seconds * 1e9) as u64;
-                let seen = drive.write(target * MIB, 0, None, (counted / 4, counted))?;
-                rates.push((target, seen[0].mib_per_s()));
-            }
-            Ok::<_, RunError>(rates)
-        })
-        .collect::<Result<_, _>>()?;
+    let measure = |case: &Case| {
+        let mut drive = Drive::new(case, context)?;
+        let bytes = drive.shape.bytes();
+        drive.fill(3 * bytes)?;
+        let mut rates = Vec::new();
+        for target in (1..=10).map(|step| f64::from(step) * 100.0).chain([1024.0]) {
+            context.check_stop()?;
+            let counted = (bytes as f64 / 4.0 / (target * MIB) * 1e9) as u64;
+            let seen = drive.write(target * MIB, 0, None, (counted / 4, counted))?;
+            rates.push((target, seen[0].mib_per_s()));
+        }
+        Ok::<_, RunError>(rates)
+    };
+    let rates: Vec<_> = cases.par_iter().map(|(case, _)| measure(case)).collect::<Result<Vec<_>, _>>()?;
     for ((case, published), rates) in cases.iter().zip(&rates) {
-        let kept = rates.iter().filter(|(target, rate)| *rate >= 0.97 * target).map(|(target, _)| *target);
+        let kept = rates.iter().filter(|(target, rate)| *rate >= KEPT * target).map(|(target, _)| *target);
         let listed: Vec<String> = rates.iter().map(|(target, rate)| format!("{target:.0}: {rate:.0}")).collect();
-        out.row(FIG_5, case.name)
+        let slip = if case.preset == LITTLE.preset { "; a sentence of the source calls this drive 0 %" } else { "" };
+        out.row(FIG_5, format!("{}, highest target", case.name))
             .number("MiB/s", *published, kept.fold(0.0, f64::max))
             .within(band(*published, 0.15))
-            .note(listed.join(", "));
+            .note(format!("target and rate: {}{slip}", listed.join(", ")));
     }
     Ok(())
 }
 
+/// Rates of writes, and the published cuts of the mean of reads, in percent, against 7 % and 28 %.
+const CUTS: [(f64, [f64; 2]); 3] = [(50.0, [19.0, 5.0]), (150.0, [45.0, 16.0]), (300.0, [64.0, 27.0])];
+
 fn reads(context: &Context<'_>, out: &mut Table) -> Done {
     let cases = [LITTLE, MUCH, ZONES];
-    let rates = [0.0, 50.0, 150.0, 300.0];
-    let means: Vec<Vec<f64>> = cases
-        .par_iter()
-        .map(|case| {
-            let mut drive = Drive::new(case, context)?;
-            let bytes = drive.shape.bytes();
-            drive.fill(3 * bytes)?;
-            // What is in the buffer is programmed by then.
-            drive.now = drive.now.max(drive.subsystem.idle_from()) + 1000 * MS;
-            let mut means = Vec::new();
-            for rate in rates {
-                context.check_stop()?;
-                let mut loads = if rate > 0.0 {
-                    let counted = (bytes as f64 / 2.0 / (rate * MIB) * 1e9) as u64;
-                    drive.write(rate * MIB, 1, None, (counted / 4, counted))?
-                } else {
-                    drive.write(0.0, 1, Some(0), (0, 200 * MS))?
-                };
-                let seen = loads.pop().expect("the reads");
-                means.push(seen.mean_ns() / 1e3);
-                eprintln!("{} {rate}: mean {:.1} p50 {:.1} p99 {:.1} w {:.1}", case.name, seen.mean_ns() / 1e3, seen.percentile_ns(0.5)/1e3, seen.percentile_ns(0.99)/1e3, loads[0].mib_per_s());
-            }
-            Ok::<_, RunError>(means)
-        })
-        .collect::<Result<_, _>>()?;
-    let [little, much, zones] = &means[..] else { unreachable!("one a case") };
-    for (at, (rate, below)) in [(50.0, [19.0, 5.0]), (150.0, [45.0, 16.0]), (300.0, [64.0, 27.0])].iter().enumerate() {
-        for ((name, other), cut) in [("7 %", little), ("28 %", much)].iter().zip(below) {
-            let measured = (1.0 - zones[at + 1] / other[at + 1]) * 100.0;
-            out.row(FIG_5, format!("zones below {name}, writes of {rate:.0} MiB/s"))
-                .number("%", *cut, measured)
-                .within(cut - 15.0..=cut + 15.0);
+    let measure = |case: &Case| {
+        let mut drive = Drive::new(case, context)?;
+        let bytes = drive.shape.bytes();
+        drive.fill(3 * bytes)?;
+        // What is in the buffer is programmed by then.
+        drive.now = drive.now.max(drive.subsystem.idle_from()) + 1000 * MS;
+        let mean = |seen: Vec<Seen>| seen[1].mean_ns() / 1e3;
+        let mut means = vec![mean(drive.write(0.0, 1, Some(0), (0, 200 * MS))?)];
+        for (rate, _) in CUTS {
+            context.check_stop()?;
+            let counted = (bytes as f64 / 2.0 / (rate * MIB) * 1e9) as u64;
+            means.push(mean(drive.write(rate * MIB, 1, None, (counted / 4, counted))?));
         }
+        Ok::<_, RunError>(means)
+    };
+    let means: Vec<_> = cases.par_iter().map(measure).collect::<Result<Vec<_>, _>>()?;
+    let [little, much, zones] = &means[..] else { unreachable!("one a case") };
+    for (case, means) in cases.iter().zip(&means) {
+        out.row(FIG_5, format!("{}, idle", case.name)).number("us", 85.0, means[0]).note(
+            "the drive alone, which the raw measurements of the product give 72.6 us; the host's software is not modelled",
+        );
     }
+    let mut in_order = true;
+    for ((rate, cuts), at) in CUTS.into_iter().zip(1..) {
+        let mut found = Vec::new();
+        for ((name, other), cut) in [("7 %", little), ("28 %", much)].into_iter().zip(cuts) {
+            let measured = (1.0 - zones[at] / other[at]) * 100.0;
+            found.push(measured);
+            out.row(FIG_5, format!("zones below {name}, writes of {rate:.0} MiB/s"))
+                .number("%", cut, measured)
+                .within(cut - 15.0..=cut + 15.0)
+                .note(format!("means of {:.1} and {:.1} us", zones[at], other[at]));
+        }
+        in_order &= found[0] > found[1] && found[1] > 0.0;
+    }
+    let listed: Vec<String> = (1..=CUTS.len())
+        .map(|at| format!("{:.0}, {:.0}, {:.0}", zones[at], much[at], little[at]))
+        .collect();
+    out.row(FIG_5, "reads of zones, of 28 % and of 7 %, in this order at every rate")
+        .says("zones lowest, 7 % highest", in_order)
+        .found(format!("{} us", listed.join("; ")));
     Ok(())
 }
