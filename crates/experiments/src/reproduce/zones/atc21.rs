@@ -165,6 +165,11 @@ impl Shape {
         u64::from(range) * self.size
     }
 
+    /// Bytes of a range that a thread writes.
+    fn filled(&self) -> u64 {
+        self.capacity / if self.halves { 2 } else { 1 }
+    }
+
     fn bytes(&self) -> u64 {
         u64::from(self.ranges) * self.capacity
     }
@@ -210,7 +215,7 @@ impl Writers {
     }
 
     fn next_of(&mut self, number: usize, shape: &Shape) -> (Command, u64) {
-        let end = shape.capacity / if shape.halves { 2 } else { 1 };
+        let end = shape.filled();
         let thread = self.threads[number];
         match thread.at {
             Some(at) if at < end => {
@@ -315,7 +320,7 @@ impl Drive {
                     break range;
                 }
             };
-            let at = shape.start(range) + below(rng, shape.capacity / (4 * KIB)) * 4 * KIB;
+            let at = shape.start(range) + below(rng, shape.filled() / (4 * KIB)) * 4 * KIB;
             Some((BlockCommand::new(Op::Read, Extent::new(at, 4 * KIB), Hint::default()).into(), 4 * KIB))
         };
         loads.push(Load { depth: readers, gap_ns: 0, next: Box::new(read) });
