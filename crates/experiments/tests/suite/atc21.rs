@@ -2,7 +2,7 @@
 //! that of the ZN540, and the document shows what the code gives.
 
 use crate::{assert_documented, rows};
-use nandscape_report::RowKind;
+use nandscape_report::{RowKind, Verdict};
 use nandscape_stack::Typed;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ fn every_rule_is_kept_and_the_document_shows_the_rows() {
     for id in ["atc21-fig-1", "atc21-fig-4", "atc21-read-latency"] {
         let rows = rows(id);
         for row in &rows {
-            assert!(row.verdict.is_none_or(|verdict| verdict.is_good()), "{row:?}");
+            assert!(row.verdict.is_none_or(Verdict::is_good), "{row:?}");
             let is_near = row.ratio.is_none_or(|ratio| (0.8..=1.25).contains(&ratio));
             assert!(is_near || !row.note.is_empty(), "no note: {row:?}");
         }

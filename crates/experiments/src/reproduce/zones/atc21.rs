@@ -83,7 +83,6 @@ pub(in crate::reproduce) const READS: Reproduction = Reproduction {
             "zones below 7 %, writes of 50 MiB/s",
             "zones below 7 %, writes of 150 MiB/s",
             "zones below 7 %, writes of 300 MiB/s",
-            "zones below 28 %, writes of 50 MiB/s",
             "zones below 28 %, writes of 150 MiB/s",
             "zones below 28 %, writes of 300 MiB/s",
             "reads of zones, of 28 % and of 7 %, in this order at every rate",
@@ -355,14 +354,14 @@ impl Curve {
         let step = drive.shape.bytes() / Self::STEPS;
         let mut steps = Vec::new();
         let mut moved = [0; 4];
-        for pass in 0..4 {
+        for (pass, moved) in (0u32..).zip(&mut moved) {
             for number in 1..=Self::STEPS {
                 context.check_stop()?;
                 let rate = drive.fill(step)? / MIB;
-                let written = (pass as f64 + number as f64 / Self::STEPS as f64) * case.host_tb;
+                let written = (f64::from(pass) + number as f64 / Self::STEPS as f64) * case.host_tb;
                 steps.push((written, drive.now.0 as f64 / 1e9, rate));
             }
-            moved[pass] = drive.subsystem.inspect().layer(0).stats().gc_moved_pages;
+            *moved = drive.subsystem.inspect().layer(0).stats().gc_moved_pages;
         }
         let pages = Self::STEPS * step / PAGE;
         Ok(Self { steps, waf: 1.0 + (moved[3] - moved[2]) as f64 / pages as f64 })
