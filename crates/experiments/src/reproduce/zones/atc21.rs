@@ -205,7 +205,8 @@ impl Writers {
         }
     }
 
-    /// The next command, of a thread that is drawn: threads that keep step would fill blocks with ranges that end together.
+    /// The next command, of a thread that is drawn: threads that keep step would fill blocks with ranges that
+    /// end together.
     fn next(&mut self, shape: &Shape) -> (Command, u64) {
         let number = below(&mut self.rng, THREADS as u64) as usize;
         self.next_of(number, shape)
@@ -290,8 +291,9 @@ impl Drive {
         })
     }
 
-    /// Writes for some time at so many bytes a second, 0 for as many as it can, with `readers` random reads of
-    /// 4 KiB under way beside; or until the threads have written so many bytes. The last that it gives saw the reads.
+    /// Writes at so many bytes a second, 0 for as many as the drive takes, beside `readers` random reads of
+    /// 4 KiB under way: in a window of time, or until so many bytes are written. Gives what the writes saw, and
+    /// what the reads.
     fn write(
         &mut self,
         bytes_per_s: f64,
