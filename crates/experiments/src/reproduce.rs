@@ -92,6 +92,9 @@ pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
         cache_cleaning::CACHE_CLEANING,
         zones::ZN540,
         zones::ZONE_SIZE,
+        zones::OVERWRITE,
+        zones::TARGETS,
+        zones::READS,
     ];
     [&thesis::EXPERIMENTS[..], &others].concat()
 });

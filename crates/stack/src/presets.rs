@@ -77,15 +77,27 @@ pub static PRESETS: &[Preset] = &[
         include_str!("../presets/zn540.toml"),
     ),
     preset(
+        "zns-atc21",
+        "2 TiB zoned drive: 1771 zones of 1077 MiB, 14 active, on the flash of zn540",
+        "[ATC21 table 3], [ATC21 fig 1]; the rest from zn540",
+        include_str!("../presets/zns-atc21.toml"),
+    ),
+    preset(
         "zns-atc21-block-7op",
-        "2 TiB block drive with 7 % over-provisioning, stripes of 1077 MiB",
-        "[ATC21 table 3], [ATC21 fig 1]",
+        "block drive on the same flash, 1.92 TB with 7 % over-provisioning",
+        "[ATC21 table 3]; see the file",
         include_str!("../presets/zns-atc21-block-7op.toml"),
     ),
     preset(
         "zns-atc21-block-28op",
-        "the same with 28 % over-provisioning",
-        "[ATC21 table 3], [ATC21 fig 1]",
+        "the same, 1.60 TB with 28 % over-provisioning",
+        "[ATC21 table 3]; see the file",
         include_str!("../presets/zns-atc21-block-28op.toml"),
+    ),
+    preset(
+        "zns-atc21-streams",
+        "the block drive with 7 % over-provisioning and 14 streams",
+        "[ATC21 fig 10]; the number of streams is ours",
+        include_str!("../presets/zns-atc21-streams.toml"),
     ),
 ];

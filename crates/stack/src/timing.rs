@@ -57,8 +57,10 @@ keys! { PARAMS:
     WRITE_BUFFER_KIND: Option<String> = choice(&["volatile", "protected"]),
         "volatile: a flush waits for the programs; protected: it does not; volatile if absent";
     INTAKE_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
-        "bytes per second of the host that the controller takes in the long run, whatever the dies can \
-         program; a write buffer full is taken at once; absent: no limit";
+        "bytes per second that the controller takes in the long run, of the host and of the layer, whatever \
+         the dies can program; a write buffer full is taken at once; absent: no limit";
+    INTAKE_TURN: Option<u64> = size(512, 1 << 30),
+        "bytes of the layer's programs that the controller takes between commands of the host; 8 KiB if absent";
     GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
         "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
          most at gc_rate; fifo if absent";
@@ -126,6 +128,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
         },
         intake_bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
+        intake_turn: timing.get(INTAKE_TURN).map_or(8 << 10, |bytes| bytes as u32),
         gc_order: gc_order(geometry, timing)?,
     };
     check_units(geometry, timing, &options)?;

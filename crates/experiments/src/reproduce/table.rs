@@ -1,6 +1,6 @@
 //! The rows of one experiment: published beside measured.
 
-use nandscape_report::{ReproductionRow, RowSeries, Verdict};
+use nandscape_report::{ReproductionRow, RowKind, RowSeries, Verdict};
 use std::ops::RangeInclusive;
 
 pub(super) struct Table {
@@ -52,6 +52,12 @@ impl Row<'_> {
     pub(super) fn within(self, band: RangeInclusive<f64>) -> Self {
         let is_met = self.filled.measured.as_f64().is_some_and(|measured| band.contains(&measured));
         self.filled.verdict = Some(if is_met { Verdict::Met } else { Verdict::Missed });
+        self
+    }
+
+    /// What the measured value is, if it does not come out of the run.
+    pub(super) fn kind(self, kind: RowKind) -> Self {
+        self.filled.kind = kind;
         self
     }
 

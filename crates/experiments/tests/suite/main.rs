@@ -1,5 +1,6 @@
 //! The integration tests of this crate, in one program.
 
+mod atc21;
 mod cache_article;
 mod neighbours;
 mod nvm_sets;
@@ -17,4 +18,19 @@ fn rows(id: &str) -> Vec<ReproductionRow> {
     let mut context = Context::new(42, None);
     context.is_quick = true;
     reproduction.run(&context).unwrap()
+}
+
+/// A document of docs/reproductions has this table between its marks.
+fn assert_documented(name: &str, table: &str) {
+    const MARKS: [&str; 2] = ["<!-- table -->\n\n", "\n<!-- end -->"];
+    let path = format!("{}/../../docs/reproductions/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut document = std::fs::read_to_string(&path).unwrap();
+    let [start, end] = MARKS.map(|mark| document.find(mark).expect(mark));
+    let shown = start + MARKS[0].len()..end;
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        document.replace_range(shown, table);
+        std::fs::write(&path, &document).unwrap();
+        return;
+    }
+    assert_eq!(document[shown], *table, "UPDATE_GOLDEN=1 writes it");
 }

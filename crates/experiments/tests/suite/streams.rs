@@ -7,8 +7,6 @@ use nandscape_stack::{RunOptions, replay};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproductions/streams.md");
-
 #[test]
 fn the_example_is_met_exactly_and_every_rule_holds_as_the_document_says() {
     let (example, rules) = (rows("streams-example"), rows("streams-rules"));
@@ -33,17 +31,10 @@ fn the_example_is_met_exactly_and_every_rule_holds_as_the_document_says() {
         )
         .unwrap();
     }
-    let mut document = std::fs::read_to_string(DOCUMENT).unwrap();
-    let (start, end) = ("<!-- table -->\n\n", "\n<!-- end -->");
-    let from = document.find(start).unwrap() + start.len();
-    let head = "| source | what | published | measured | figures |\n|---|---|---|---|---|\n";
-    let to = document.find(end).unwrap();
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        document.replace_range(from..to, &format!("{head}{table}"));
-        std::fs::write(DOCUMENT, &document).unwrap();
-        return;
-    }
-    assert_eq!(document[from..to], format!("{head}{table}"), "UPDATE_GOLDEN=1 writes it");
+    crate::assert_documented(
+        "streams.md",
+        &format!("| source | what | published | measured | figures |\n|---|---|---|---|---|\n{table}"),
+    );
 }
 
 fn run(pairs: &[(&str, &str)]) -> RunResult {

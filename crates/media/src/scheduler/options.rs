@@ -111,9 +111,13 @@ pub struct Options {
     pub host: HostLink,
     /// The write buffer.
     pub buffer: WriteBuffer,
-    /// Bytes per second of the host that the controller takes in the long run, whatever the dies can program;
-    /// a buffer full is taken at once. 0: no limit.
+    /// Bytes per second that the controller takes in the long run, whatever the dies can program: what the
+    /// host writes and, [`Options::intake_turn`] at a time, what the layer programs. A buffer full is taken
+    /// at once. 0: no limit.
     pub intake_bytes_per_s: u64,
+    /// The layer's programs queue for the controller in turns of so many bytes, one at a time, so that they
+    /// get the share of one command of the host that is as large. At least 1.
+    pub intake_turn: u32,
     /// Host against the layer.
     pub gc_order: GcOrder,
 }
@@ -138,6 +142,7 @@ impl Default for Options {
             host: HostLink::default(),
             buffer: WriteBuffer::default(),
             intake_bytes_per_s: 0,
+            intake_turn: 8 << 10,
             gc_order: GcOrder::Fifo,
         }
     }

@@ -264,6 +264,36 @@ fn the_link_delays_and_queues_in_either_direction() {
     assert_eq!(rig.until(u64::MAX), [(4, 20_150)], "the layer's own reads stay inside");
 }
 
+/// A page takes 10 us, and two pages are taken at once.
+fn slow_intake() -> Options {
+    Options { buffer: buffer(2000), intake_bytes_per_s: 100_000_000, intake_turn: 500, ..Options::default() }
+}
+
+#[test]
+fn the_controller_takes_a_buffer_full_at_once_and_its_rate_in_the_long_run() {
+    let mut rig = Rig::new(&slow_intake());
+    for unit in 0..4 {
+        rig.host(program(unit, 0, 1000), 0);
+    }
+    assert_eq!(rig.until(50_000), [(0, 0), (1, 0), (2, 10_000), (3, 20_000)]);
+}
+
+#[test]
+fn the_layer_has_one_turn_at_the_controller_between_commands_of_the_host() {
+    let mut rig = Rig::new(&slow_intake());
+    // Two pages at once; of the others half a page each 5 us. The last 1.7 us are bus and array.
+    for unit in 0..4 {
+        rig.submit(program(unit, 0, 1000), Cause::Gc, 0);
+    }
+    rig.until(6000);
+    rig.host(program(0, 6, 1000), 6000);
+    rig.until(21_000);
+    // Comes while the first half of the fourth page is taken: the second half waits for it.
+    rig.host(program(1, 6, 1000), 21_000);
+    let seen = rig.until(50_000);
+    assert_eq!(seen, [(5, 35_000), (3, 41_700)]);
+}
+
 #[test]
 fn without_a_buffer_a_write_is_answered_after_its_program() {
     let mut rig = Rig::new(&Options { host: LINK, ..Options::default() });

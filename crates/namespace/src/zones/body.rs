@@ -436,8 +436,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     /// Programs pages without data of the host, up to a page of the zone. Each stripe over all dies waits for
-    /// the one before, so that the host's writes come in between. If the zone `is_reset`, the pages do not
-    /// count as written since.
+    /// the second one before, so that the host's writes come in between while no die runs dry. If the zone
+    /// `is_reset`, the pages do not count as written since.
     pub fn pad(&mut self, zone: u32, end: u32, is_reset: bool, issue: Issue) -> Done {
         let zeroes = self.stores_data.then(|| vec![0; self.page_bytes as usize]);
         let row = self.striping.row_pages();
@@ -445,10 +445,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         // Without the record of what ends the zone, padding would be data.
         let is_ordered = self.sabotage != Sabotage::PadWithoutRecord;
         let after = if is_ordered { self.device.join(issue.after, self.log.done) } else { issue.after };
-        let (mut before, mut done) = (after, after);
+        let (mut before, mut last, mut done) = (after, after, after);
         while self.programmed(zone) < end {
             if self.programmed(zone).is_multiple_of(row) {
-                before = done;
+                (before, last) = (last, done);
             }
             let issue = Issue::new(issue.at, Cause::Finish).after(before);
             let pages = (0, self.page_bytes);

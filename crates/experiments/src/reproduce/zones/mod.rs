@@ -1,8 +1,10 @@
 //! Zoned drives: the raw measurements of a ZN540, and what the size of zones does.
 
+mod atc21;
 mod driver;
 mod zn540;
 mod zone_size;
 
+pub(super) use atc21::{OVERWRITE, READS, TARGETS};
 pub(super) use zn540::ZN540;
 pub(super) use zone_size::ZONE_SIZE;

@@ -15,8 +15,10 @@ pub(super) struct Front {
     /// When the link is free, to the device and to the host.
     in_free_ns: u64,
     out_free_ns: u64,
-    /// When the controller is through with what the host sent, at its rate in the long run.
+    /// When the controller is through with what it was given, at its rate in the long run.
     intake_ns: u64,
+    /// Pages of the layer that wait for the controller, in order; the first has a turn.
+    turns: List,
     /// Bytes left in the buffer; below zero where an incomplete program had to be let in to free any.
     room: i64,
     /// Pages that wait for room, in order.
@@ -33,6 +35,7 @@ impl Front {
             in_free_ns: 0,
             out_free_ns: 0,
             intake_ns: 0,
+            turns: List::EMPTY,
             room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
             inbound: 0,
@@ -43,6 +46,7 @@ impl Front {
         self.in_free_ns = at_ns;
         self.out_free_ns = at_ns;
         self.intake_ns = at_ns;
+        self.turns = List::EMPTY;
         self.room = self.buffer_bytes.cast_signed();
         self.blocked = List::EMPTY;
         self.inbound = 0;
@@ -190,6 +194,54 @@ impl ReadFirst {
         self.schedule(slot, end + self.rules.options.host.completion_ns);
     }
 
+    /// A page of the layer wants into the controller, which takes the layer's pages one after the other.
+    pub(super) fn ask_for_turns(&mut self, slot: u32) {
+        if self.rules.options.intake_bytes_per_s == 0 {
+            self.gathered(slot);
+            return;
+        }
+        let bytes = self.rules.page_bytes;
+        let op = &mut self.slab[slot];
+        (op.stage, op.bytes) = (Stage::Turns, bytes);
+        let is_first = self.front.turns.is_empty();
+        let mut turns = self.front.turns;
+        self.slab.push_back(&mut turns, slot);
+        self.front.turns = turns;
+        if is_first {
+            self.take_turns();
+        }
+    }
+
+    /// A turn of the first page of the layer has ended.
+    pub(super) fn end_turn(&mut self) {
+        self.take_turns();
+        if self.front.turns.is_empty() {
+            self.relieve();
+        }
+    }
+
+    /// The pages of the layer take turns until one has to wait for its end.
+    fn take_turns(&mut self) {
+        while !self.front.turns.is_empty() {
+            let slot = self.front.turns.head;
+            let left = self.slab[slot].bytes;
+            if left == 0 {
+                let mut turns = self.front.turns;
+                self.slab.pop_front(&mut turns);
+                self.front.turns = turns;
+                self.gathered(slot);
+                continue;
+            }
+            let bytes = left.min(self.rules.options.intake_turn);
+            self.slab[slot].bytes = left - bytes;
+            let end = self.front.take_in(&self.rules, self.now_ns, bytes);
+            if end > self.now_ns {
+                self.schedule(slot, end);
+                return;
+            }
+        }
+    }
+
     /// A page of the host wants into the buffer.
     pub(super) fn ask_for_room(&mut self, slot: u32) {
         if self.front.blocked.is_empty() && self.has_room() {
@@ -249,8 +301,13 @@ impl ReadFirst {
     /// If pages wait for room that only programs short of pages hold: closes these, and where they are short
     /// of the very pages that wait, lets the first in beyond the buffer's size.
     fn relieve(&mut self) {
-        let is_stuck =
-            |this: &Self| !this.front.blocked.is_empty() && this.units.active == 0 && this.front.inbound == 0;
+        let is_stuck = |this: &Self| {
+            let front = &this.front;
+            !front.blocked.is_empty()
+                && this.units.active == 0
+                && front.inbound == 0
+                && front.turns.is_empty()
+        };
         if is_stuck(self) {
             self.close_all();
             if is_stuck(self) {

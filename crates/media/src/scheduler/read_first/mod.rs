@@ -194,6 +194,7 @@ impl ReadFirst {
         match (op.stage, op.kind) {
             (Stage::Waiting, _) => self.settle(slot),
             (Stage::Inbound, _) => self.arrive(slot),
+            (Stage::Turns, _) => self.end_turn(),
             (Stage::Passing, _) => self.cross_link(slot),
             (Stage::Core, _) => self.leave_core(slot),
             (Stage::Command, _) => {

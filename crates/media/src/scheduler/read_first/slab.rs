@@ -35,6 +35,8 @@ pub(super) enum Stage {
     Inbound,
     /// Bytes that are on their way to the link alone.
     Passing,
+    /// A page of the layer that waits for its turns at the controller.
+    Turns,
     /// A page whose data is in the controller.
     Gathered,
     /// In the command core of its channel.

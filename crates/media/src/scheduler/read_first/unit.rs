@@ -172,11 +172,17 @@ impl ReadFirst {
         } else if page.host {
             self.ask_for_room(slot);
         } else {
-            page.stage = Stage::Gathered;
-            let (lead, number) = (page.lead, page.place.page);
-            self.slab.follow(lead, slot);
-            self.page_present(lead, number);
+            self.ask_for_turns(slot);
         }
+    }
+
+    /// The data of a page of the layer is in the controller.
+    pub(super) fn gathered(&mut self, slot: u32) {
+        let page = &mut self.slab[slot];
+        page.stage = Stage::Gathered;
+        let (lead, number) = (page.lead, page.place.page);
+        self.slab.follow(lead, slot);
+        self.page_present(lead, number);
     }
 
     pub(super) fn page_present(&mut self, lead: u32, page: u32) {
