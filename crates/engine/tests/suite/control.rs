@@ -240,7 +240,7 @@ fn zones_are_told_of_and_changed_over_the_socket() {
     let server = server_of("zone");
     let mut client = Client::connect(&server.path).unwrap();
     write(&server.engine, 3);
-    let mut ask = |verb, zone| client.ask(&Ask::Zone { ask: ZoneAsk { verb, namespace: 0, zone } });
+    let mut ask = |verb, zone| client.ask(&Ask::Zone { ask: ZoneAsk { verb, zone } });
     ask(ZoneVerb::Open, Some(2)).unwrap();
     ask(ZoneVerb::Finish, Some(3)).unwrap();
     let lines = ask(ZoneVerb::Report, None).unwrap().unwrap();
@@ -272,7 +272,7 @@ fn zones_below_a_layer_of_the_host_are_shown_with_what_is_valid_and_not_changed(
     for _ in 0..2 {
         write(&server.engine, 40);
     }
-    let mut ask = |verb, zone| client.ask(&Ask::Zone { ask: ZoneAsk { verb, namespace: 0, zone } });
+    let mut ask = |verb, zone| client.ask(&Ask::Zone { ask: ZoneAsk { verb, zone } });
     let lines: Vec<ZoneLine> = serde_json::from_value(ask(ZoneVerb::Report, None).unwrap().unwrap()).unwrap();
     assert_eq!(lines.iter().filter_map(|line| line.valid).sum::<u64>(), 40 * 4096, "{lines:?}");
     assert!(lines[0].valid.is_none(), "metadata");
