@@ -239,6 +239,8 @@ fn a_job_file_keeps_the_course_of_zones_too() {
     assert!(history.columns.len() > 3, "{history:?}");
     assert!(history.columns[0].written.iter().all(|percent| *percent == 0), "{history:?}");
     assert!(history.columns.last().unwrap().written.iter().any(|percent| *percent > 0), "{history:?}");
+}
+
 #[test]
 fn an_image_of_chunks_over_conventional_zones_comes_back_and_both_kinds_count_in_reports() {
     let folder = std::env::temp_dir().join(format!("nandscape-chunks-{}", std::process::id()));
