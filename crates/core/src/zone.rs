@@ -181,8 +181,8 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Bytes below its write pointer; its capacity if it is full, also if it was finished, and 0 where neither
-    /// means anything.
+    /// Bytes below its write pointer; its capacity if it is full, also if it was finished, and 0 where
+    /// neither means anything.
     pub const fn written_bytes(&self) -> u64 {
         match (self.write_pointer, self.state) {
             (Some(pointer), _) => pointer - self.start,
@@ -308,8 +308,9 @@ pub enum ZoneError {
     TooManyOpen = 0xbe,
     #[error("Invalid Zone State Transition")]
     Transition = 0xbf,
-    /// A field that no state of a zone could make right: a conventional zone, an offset that is no zone's first byte, an extension
-    /// where there is room for none, a part of a random write area that is not whole units.
+    /// A field that no state of a zone could make right: a conventional zone, an offset that is no zone's
+    /// first byte, an extension where there is room for none, a part of a random write area that is not whole
+    /// units.
     #[error("Invalid Field in Command")]
     InvalidField = 0x02,
     /// Beyond the last zone.

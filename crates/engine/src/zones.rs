@@ -61,8 +61,9 @@ const ATTRIBUTES: [(ZoneAttributes, &str); 5] = [
     (ZoneAttributes::EXTENSION, "descriptor-extension"),
 ];
 
-/// Does what is asked and gives the zones it was about, as they are then. States change at once and are durable;
-/// the device may be busy with it for longer. Changes of zones below a layer of the host are refused.
+/// Does what is asked and gives the zones it was about, as they are then. States change at once and are
+/// durable; the device may be busy with it for longer. Changes of zones below a layer of the host are
+/// refused.
 pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> NamespaceResult<Vec<ZoneLine>> {
     let refused = NamespaceError::NotSupported { command: "zone management" };
     let is_zoned = subsystem.namespaces().first().map(|info| info.zones.is_some());

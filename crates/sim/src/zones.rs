@@ -1,5 +1,5 @@
-//! How zones stand, and stood over the course of a run: a row for each zone, or for neighbours where there are
-//! many, and a column for each moment.
+//! How zones stand, and stood over the course of a run: a row for each zone, or for neighbours where there
+//! are many, and a column for each moment.
 //!
 //! Memory is bounded by [`MOST_ROWS`] and [`MOST_COLUMNS`]. A look takes time in proportion to the zones; in
 //! a run there are at most some hundred looks whenever the run gets twice as long.
@@ -32,8 +32,8 @@ pub struct ZoneHistory {
 /// The zones of a namespace at one moment. Neighbours share a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneColumn {
-    /// A letter for each row, see [`ZoneState::letter`]. Of several zones that of an open one if there is any,
-    /// else of a closed one, else the most frequent state.
+    /// A letter for each row, see [`ZoneState::letter`]. Of several zones that of an open one if there is
+    /// any, else of a closed one, else the most frequent state.
     pub states: String,
     /// Percent of the capacity of each row below write pointers; a full zone counts as written.
     pub written: Vec<u8>,

@@ -22,11 +22,11 @@ pub enum TraceVerb {
     Stats {
         #[command(flatten)]
         source: SourceArgs,
-        /// Further recordings of the same run at other levels: all stand beside each other in one table of the
-        /// kinds of load.
+        /// Further recordings of the same run at other levels: all stand beside each other in one table of
+        /// the kinds of load.
         more: Vec<String>,
-        /// The same table for a single workload. A recording of file operations stands in it twice: as programs
-        /// asked, and below a file system model.
+        /// The same table for a single workload. A recording of file operations stands in it twice: as
+        /// programs asked, and below a file system model.
         #[arg(long)]
         levels: bool,
         /// Print JSON.

@@ -1,4 +1,5 @@
-//! Zones as people see them: reports of images and servers, the strip of a watched server, and what goes wrong.
+//! Zones as people see them: reports of images and servers, the strip of a watched server, and what goes
+//! wrong.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};

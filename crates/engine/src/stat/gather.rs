@@ -23,8 +23,8 @@ const CHUNK_ZONES: u32 = 1024;
 const ZONE_ROWS: u32 = 256;
 
 impl Engine {
-    /// Everything that is counted and measured, of one moment but for wear, erased blocks and zones, which are
-    /// looked at after it. Requests wait only while the counters are copied.
+    /// Everything that is counted and measured, of one moment but for wear, erased blocks and zones, which
+    /// are looked at after it. Requests wait only while the counters are copied.
     pub fn stat(&self) -> Stat {
         let mut totals = self.lock_totals();
         let (now, mut stat) = self.take_meter(&mut totals, Stack::counters);

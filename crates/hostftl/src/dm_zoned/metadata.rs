@@ -91,8 +91,8 @@ impl Metadata {
 }
 
 impl<S: Subsystem> DmZoned<S> {
-    /// Makes everything durable that was written so far, and what is mapped and valid; released zones are free
-    /// from then on. Writes nothing but data where no metadata changed.
+    /// Makes everything durable that was written so far, and what is mapped and valid; released zones are
+    /// free from then on. Writes nothing but data where no metadata changed.
     pub(super) fn commit(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let committed = self.meta.committed;
         let so_far = self.below.join(self.written, committed);

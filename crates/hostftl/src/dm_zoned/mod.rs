@@ -3,8 +3,8 @@
 //!
 //! The logical space is divided into chunks of the length of a zone. A chunk has a *data zone*, in which each
 //! block has the place that it has in the chunk, and may have a *buffer zone* beside a sequential one. New
-//! chunks get conventional zones, which take any write. A chunk in a sequential zone takes writes at the write
-//! pointer; others go to its buffer, a conventional zone. Reclaim moves chunks to sequential zones and
+//! chunks get conventional zones, which take any write. A chunk in a sequential zone takes writes at the
+//! write pointer; others go to its buffer, a conventional zone. Reclaim moves chunks to sequential zones and
 //! empties buffers, so that conventional zones are free.
 //!
 //! Invariants:

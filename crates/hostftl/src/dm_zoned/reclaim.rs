@@ -1,7 +1,7 @@
 //! Reclaim: chunks leave conventional zones, so that these are free for writes.
 //!
-//! It runs between the requests of the host, a copy at a time, and no faster than its throttle allows. A write
-//! that finds no free conventional zone waits for it: for all of a chunk.
+//! It runs between the requests of the host, a copy at a time, and no faster than its throttle allows. A
+//! write that finds no free conventional zone waits for it: for all of a chunk.
 
 use super::config::Config;
 use super::format::NONE;
@@ -42,8 +42,8 @@ pub(super) struct Reclaim {
     /// The next copy does not begin before this.
     pub next_at: SimTime,
     pub last_request: SimTime,
-    /// Whether ends of commands are known at submission, once there was a copy: else one copy begins with each
-    /// request.
+    /// Whether ends of commands are known at submission, once there was a copy: else one copy begins with
+    /// each request.
     knows_ends: Option<bool>,
     idle_ns: u64,
     low: u32,
@@ -235,7 +235,8 @@ impl<S: Subsystem> DmZoned<S> {
         }
     }
 
-    /// Copies a run of blocks, or writes zeroes up to it; the job as it goes on, or nothing where it does not.
+    /// Copies a run of blocks, or writes zeroes up to it; the job as it goes on, or nothing where it does
+    /// not.
     fn copy_run(
         &mut self,
         job: Job,

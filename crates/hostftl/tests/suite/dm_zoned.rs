@@ -1,5 +1,5 @@
-//! `dm-zoned` over zones of which some are conventional: cuts at every operation of the flash below both, random
-//! commands against a plain list of bytes, and what reclaim does when.
+//! `dm-zoned` over zones of which some are conventional: cuts at every operation of the flash below both,
+//! random commands against a plain list of bytes, and what reclaim does when.
 
 use super::support::{AsFtl, Mixed, is_read_only, mixed, nand, params_of, setup, submit};
 use nandscape_core::command::Payload;

@@ -11,8 +11,8 @@ use nandscape_core::divide::split;
 use nandscape_core::{BlockCommand, Extent, FlashDevice, Ftl, NamespaceResult, Oob, Op, SimTime, Token};
 
 /// Zones over a device, the first of them conventional, as the flash holds them. The first
-/// [`ZoneSetup::conventional_blocks`] blocks of each plane are those of conventional zones, over which `layer`
-/// builds a translation layer. The setup was checked.
+/// [`ZoneSetup::conventional_blocks`] blocks of each plane are those of conventional zones, over which
+/// `layer` builds a translation layer. The setup was checked.
 ///
 /// Errors: those of `layer`; a layer with less room than its zones; zones that do not start.
 pub fn with_conventional<E: From<ZoneStartError>>(

@@ -160,8 +160,8 @@ fn table(history: &ZoneHistory, zones: &ZonesResult, knows_valid: bool) -> Strin
     frame("Zones over the run", &caption, &head, &body)
 }
 
-/// A cell for each zone: its class is its state, its bar the share that is written, the darker part of it that
-/// which is valid. The letter in it says the state without colour.
+/// A cell for each zone: its class is its state, its bar the share that is written, the darker part of it
+/// that which is valid. The letter in it says the state without colour.
 fn strip(zones: &ZonesResult) -> String {
     let mut out = String::from("<p class=\"zone-key\">");
     for (state, count) in &zones.states {

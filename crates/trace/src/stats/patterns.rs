@@ -27,8 +27,8 @@ pub struct Patterns {
     pub further: u64,
     /// Pairs that are written.
     pub written: Streams,
-    /// Of these the append-only ones: 80 % of their writes start at or behind the end of all that was written to
-    /// them before.
+    /// Of these the append-only ones: 80 % of their writes start at or behind the end of all that was written
+    /// to them before.
     pub append_only: Streams,
 }
 

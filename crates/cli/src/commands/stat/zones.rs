@@ -13,8 +13,8 @@ const LABEL: usize = 8;
 /// Lines of the terminal that others than the strip need.
 const OTHER_LINES: usize = 4;
 
-/// The strip with its legend, in lines that fit into the width of the screen; neighbours are merged until they
-/// fit into its height, too.
+/// The strip with its legend, in lines that fit into the width of the screen; neighbours are merged until
+/// they fit into its height, too.
 pub fn strip(zones: &ZonesResult, screen: &Screen) -> Vec<String> {
     let mut out = wrapped("zones", &facts(zones), screen.width);
     let Some(history) = &zones.history else { return out };

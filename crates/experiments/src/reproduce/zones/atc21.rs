@@ -291,8 +291,8 @@ impl Drive {
         })
     }
 
-    /// Writes at so many bytes a second, 0 for as many as the drive takes, beside `readers` random reads of
-    /// 4 KiB under way: in a window of time, or until so many bytes are written. Gives what the writes saw, and
+    /// Writes at so many bytes a second, 0 for as many as the drive takes, beside `readers` random reads of 4
+    /// KiB under way: in a window of time, or until so many bytes are written. Gives what the writes saw, and
     /// what the reads.
     fn write(
         &mut self,

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// By command, for zones that are conventional, empty, implicitly open, explicitly open, closed, full, read-only, offline:
-/// the new state, or why it is refused.
+/// By command, for zones that are conventional, empty, implicitly open, explicitly open, closed, full,
+/// read-only, offline: the new state, or why it is refused.
 const TABLE: &str = "
 write           not-write-pointer   implicitly-open implicitly-open explicitly-open implicitly-open full           read-only      offline
 write-elsewhere not-write-pointer   invalid-write   invalid-write   invalid-write   invalid-write   full           read-only      offline
