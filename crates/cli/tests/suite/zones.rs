@@ -2,6 +2,7 @@
 //! wrong.
 
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -232,9 +233,9 @@ fn one_run_recorded_as_file_operations_and_as_commands_stands_in_one_table() {
     // A log that grows, and a file that is overwritten in place.
     let mut ops = String::from("ts_us,op,pid,file,offset,len\n1,create,5,1,0,0\n1,create,5,2,0,0\n");
     for at in 0..200u64 {
-        ops += &format!("{},write,5,1,{},131072\n", 2 + at * 10, at * 131_072);
-        ops += &format!("{},write,5,2,{},8192\n", 3 + at * 10, at * 7919 % 16 * 8192);
-        ops += &format!("{},fsync,5,1,0,0\n", 4 + at * 10);
+        writeln!(ops, "{},write,5,1,{},131072", 2 + at * 10, at * 131_072).unwrap();
+        writeln!(ops, "{},write,5,2,{},8192", 3 + at * 10, at * 7919 % 16 * 8192).unwrap();
+        writeln!(ops, "{},fsync,5,1,0,0", 4 + at * 10).unwrap();
     }
     std::fs::write(path.join("run.ops.csv"), ops).unwrap();
     let converted = run(path, &["trace", "convert", "run.ops.csv", "-o", "device.csv"]);

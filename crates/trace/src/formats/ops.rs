@@ -73,12 +73,11 @@ pub const ENTRY: Format = Format {
 
 fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let names = names(&input.name, params.get(FILES))?;
-    let (format, fs) = match params.get(LEVEL) {
-        "file" => (FILE_LEVEL, Model::Files(Files::default())),
-        _ => {
-            let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
-            (FILE_OPERATIONS, Model::Blocks(Box::new(fs)))
-        }
+    let (format, fs) = if params.get(LEVEL) == "file" {
+        (FILE_LEVEL, Model::Files(Files::default()))
+    } else {
+        let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
+        (FILE_OPERATIONS, Model::Blocks(Box::new(fs)))
     };
     Ok(Box::new(Ops {
         lines: Lines::new(input.bytes),
@@ -224,7 +223,7 @@ impl Model {
 #[derive(Default)]
 struct Files {
     /// Size and hint of each.
-    files: BTreeMap<u32, (u64, u16)>,
+    known: BTreeMap<u32, (u64, u16)>,
     next: Option<IoRecord>,
     last: u32,
     /// Stores to mappings, which are not known.
@@ -234,12 +233,12 @@ struct Files {
 impl Files {
     fn apply(&mut self, op: &FileOp) -> Result<(), FsError> {
         if matches!(op.kind, FileOpKind::Create | FileOpKind::Open) {
-            return match self.files.insert(op.file, (0, 0)) {
+            return match self.known.insert(op.file, (0, 0)) {
                 None => Ok(()),
                 Some(_) => Err(FsError::FileAgain(op.file)),
             };
         }
-        let (size, hint) = self.files.get_mut(&op.file).ok_or(FsError::UnknownFile(op.file))?;
+        let (size, hint) = self.known.get_mut(&op.file).ok_or(FsError::UnknownFile(op.file))?;
         let too_far = || FsError::TooFar { offset: op.offset, len: op.len };
         let end = op.offset.checked_add(op.len).ok_or_else(too_far)?;
         let (trace_op, from, to) = match op.kind {
@@ -269,7 +268,7 @@ impl Files {
                 Some(IoRecord { at: op.at, op: trace_op, offset: from, len: to - from, volume, hint });
         }
         if op.kind == FileOpKind::Delete {
-            self.files.remove(&op.file);
+            self.known.remove(&op.file);
         }
         Ok(())
     }
