@@ -2,6 +2,7 @@
 //! said of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
 
 mod body;
+mod contents;
 mod held;
 mod layout;
 mod log;

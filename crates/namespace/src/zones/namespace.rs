@@ -11,15 +11,14 @@ use super::stripes::Striping;
 use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::divide::split;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
 };
 use nandscape_core::{
     Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Hint, Issue,
-    NamespaceError, NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Submitted, Token,
-    Way,
+    NamespaceError, NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Splitter, Submitted,
+    Token, Way,
 };
 
 /// Why a device is read-only.
@@ -40,6 +39,9 @@ pub struct ZonedNamespace<D, O> {
     /// Why nothing is written any more.
     pub(super) read_only: Option<&'static str>,
     times: CommandTimes,
+    /// Bytes of the namespace by logical blocks, and zones.
+    by_block: Splitter,
+    by_zone: Splitter,
     /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
     draws: Xoshiro256PlusPlus,
@@ -104,6 +106,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             recovery,
             read_only,
             times: setup.times,
+            by_block: Splitter::new(block),
+            by_zone: Splitter::new(layout.size * block),
             busy: SimTime::ZERO,
             draws: seeded(DRAWS),
             issued: (Cause::Host, Token::NONE),
@@ -142,15 +146,17 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The whole logical blocks of an extent: the first, and how many.
+    #[inline]
     fn blocks(&self, extent: Extent) -> NamespaceResult<(u64, u64)> {
-        let block = u64::from(self.table.layout().block_bytes);
-        let (first, before) = split(extent.offset, block);
-        let (blocks, rest) = split(extent.len, block);
-        if before > 0 || rest > 0 {
-            let expected = format!("whole logical blocks of {block} bytes");
-            return Err(NamespaceError::Refused { extent, expected });
-        }
-        Ok((first, blocks))
+        let (first, before) = self.by_block.split(extent.offset);
+        let (blocks, rest) = self.by_block.split(extent.len);
+        if before > 0 || rest > 0 { Err(self.no_blocks(extent)) } else { Ok((first, blocks)) }
+    }
+
+    #[cold]
+    fn no_blocks(&self, extent: Extent) -> NamespaceError {
+        let expected = format!("whole logical blocks of {} bytes", self.by_block.divisor());
+        NamespaceError::Refused { extent, expected }
     }
 
     /// The first logical block of a zone that begins at a byte.
@@ -162,7 +168,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(zone / block)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn block(
         &mut self,
         command: BlockCommand,
@@ -188,45 +194,85 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// A durable command is one with a flush behind it, and counts as both.
+    #[inline(never)]
     fn durable(&mut self, done: Token, at: SimTime) -> NamespaceResult<Token> {
         self.hosts.count(BlockCommand::FLUSH, self.infos[0].page_bytes);
         let flushed = self.flush(at)?;
         Ok(self.body.device.join(done, flushed))
     }
 
-    #[inline]
-    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
-        let block = u64::from(self.table.layout().block_bytes);
-        let first = split(extent.offset, block).0;
-        let (end, rest) = split(extent.end(), block);
+    #[inline(always)]
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
+        let (zone, from) = self.by_zone.split(extent.offset);
+        let is_inside = extent.len > 0 && extent.len <= self.by_zone.divisor() - from;
+        let is_zone = is_inside && zone < u64::from(self.table.layout().zones);
+        if !is_zone || self.table.state(zone as u32) == ZoneState::Offline {
+            return self.read_zones(extent, data, at);
+        }
+        let at = self.serve_data(at, self.times.read_ns);
+        self.read_zone(zone as u32, (from, extent.len), data, self.issue(at))
+    }
+
+    /// Reads bytes of a zone that may be read.
+    #[inline(always)]
+    fn read_zone(
+        &mut self,
+        zone: u32,
+        bytes: (u64, u64),
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> NamespaceResult<Token> {
+        self.body.read(zone, bytes, data, issue).map_err(|fault| {
+            // What cannot be read any more is worth a reset.
+            self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
+            refused(fault)
+        })
+    }
+
+    /// Reads any bytes, or refuses to.
+    #[inline(never)]
+    fn read_zones(
+        &mut self,
+        extent: Extent,
+        mut data: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
+        let first = self.by_block.quotient(extent.offset);
+        let (end, rest) = self.by_block.split(extent.end());
         let end = end + u64::from(rest > 0);
         self.table.check_read(first, end - first)?;
         let at = self.serve_data(at, self.times.read_ns);
-        let size = self.table.layout().size * block;
         let mut done = Token::NONE;
         let issue = self.issue(at);
         let (mut byte, end) = (extent.offset, extent.end());
         while byte < end {
-            let (zone, from) = split(byte, size);
-            let len = (size - from).min(end - byte);
+            let (zone, from) = self.by_zone.split(byte);
+            let len = (self.by_zone.divisor() - from).min(end - byte);
             let start = (byte - extent.offset) as usize;
             let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
-            let zone = zone as u32;
-            let read = self.body.read(zone, (from, len), part, issue).map_err(|fault| {
-                // What cannot be read any more is worth a reset.
-                self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
-                refused(fault)
-            })?;
+            let read = self.read_zone(zone as u32, (from, len), part, issue)?;
             done = self.body.device.join(done, read);
             byte += len;
         }
         Ok(done)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
         let (first, blocks) = self.blocks(extent)?;
-        let zone = split(first, self.table.layout().size).0 as u32;
+        let Some((zone, from)) = self.table.write_on(first, blocks) else {
+            return self.write_any(extent, data, at);
+        };
+        let at = self.serve_data(at, self.times.write_ns * self.times.units(extent.len));
+        let done = self.body.write(zone, (from, blocks), false, data, self.issue(at));
+        done.map_err(|fault| self.failed(zone, fault, at))
+    }
+
+    /// A write that opens a zone, fills it or goes to a random write area, or is refused.
+    #[inline(never)]
+    fn write_any(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
+        let (first, blocks) = self.blocks(extent)?;
+        let zone = self.by_zone.quotient(extent.offset) as u32;
         let is_random = zone < self.table.layout().zones && self.table.is_random(zone);
         let active = self.table.open();
         let written = self.table.write(first, blocks)?;
@@ -236,7 +282,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// Counts what a write opened and closed; gives the time that the controller needs for it.
-    #[inline(always)]
     fn opening(&mut self, written: &Written, open_before: u32) -> u64 {
         let closed = u32::from(written.closed.is_some());
         let is_opened = self.table.open() + u32::from(written.is_full) + closed > open_before;
@@ -246,7 +291,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The data of a write that the state machine has allowed.
-    #[inline(always)]
     fn put(
         &mut self,
         written: Written,
@@ -295,6 +339,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// Makes durable what was answered: what is held is logged.
+    #[inline(never)]
     pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let at = self.busy.max(at);
         let mut done = self.issued.1;
@@ -510,7 +555,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(done)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn submit_command(
         &mut self,
         command: Command,

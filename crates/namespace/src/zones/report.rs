@@ -17,7 +17,7 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
 
     fn prepare(&self, _: u32, _: Op, _: Extent) {}
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, _: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         self.submit_command(command, payload, at)
     }
