@@ -3,8 +3,8 @@
 use nandscape_core::command::Payload;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter};
 use nandscape_core::{
-    BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceResult, Op, Reply, SimTime,
-    Subsystem, Token,
+    Answer, BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceResult, Op, Reply,
+    SimTime, Subsystem, Token,
 };
 
 /// Namespace 0 of a subsystem, which has zones.
@@ -15,13 +15,13 @@ pub(super) struct Below<S> {
 
 impl<S: Subsystem> Below<S> {
     /// Writes at the write pointer of a zone.
-    #[inline]
+    #[inline(never)]
     pub fn write(&mut self, extent: Extent, data: Option<&[u8]>, issue: Issue) -> NamespaceResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Write);
         self.submit(BlockCommand::new(Op::Write, extent, Hint(0)).into(), payload, issue)
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, issue: Issue) -> NamespaceResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Read);
         self.submit(BlockCommand::new(Op::Read, extent, Hint(0)).into(), payload, issue)
@@ -51,7 +51,7 @@ impl<S: Subsystem> Below<S> {
         self.device.join(a, b)
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, command: Command, payload: Payload<'_>, issue: Issue) -> NamespaceResult<Token> {
         let is_plain = issue.cause == Cause::Host && issue.after == Token::NONE;
         if !is_plain {
@@ -61,7 +61,11 @@ impl<S: Subsystem> Below<S> {
         if !is_plain {
             self.issue(Cause::Host, Token::NONE);
         }
-        Ok(answer?.done)
+        match answer {
+            // Nothing to drop: the answer of all but reports.
+            Ok(Answer { done, reply: Reply::Nothing }) => Ok(done),
+            answer => Ok(answer?.done),
+        }
     }
 
     #[inline]
