@@ -11,7 +11,7 @@
 //!   that were programmed before, and everything comes after what the start did.
 #![expect(clippy::inline_always, reason = "measured: the path of every page")]
 
-use super::contents::Content;
+use super::held::Content;
 use super::metadata::Log;
 use super::pool::Pool;
 use super::sabotage::Sabotage;

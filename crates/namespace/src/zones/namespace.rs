@@ -135,14 +135,17 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The same of a read, a write or an append, whose time is not always the same.
-    #[inline]
+    #[inline(always)]
     fn serve_data(&mut self, at: SimTime, ns: u64) -> SimTime {
-        if ns > 0 {
-            let off = (2.0 * ns as f64 * self.times.spread) as u64;
-            let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
-            self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
-        }
-        self.busy.max(at)
+        if ns > 0 { self.serve_drawn(at, ns) } else { self.busy.max(at) }
+    }
+
+    #[inline(never)]
+    fn serve_drawn(&mut self, at: SimTime, ns: u64) -> SimTime {
+        let off = (2.0 * ns as f64 * self.times.spread) as u64;
+        let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
+        self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
+        self.busy
     }
 
     /// The whole logical blocks of an extent: the first, and how many.

@@ -1,4 +1,5 @@
 //! What a zoned namespace is to hosts and reports.
+#![expect(clippy::inline_always, reason = "measured: the path of every command")]
 
 use super::namespace::ZonedNamespace;
 use super::tag::ZoneOob;
