@@ -1,4 +1,5 @@
 //! What zones hold in memory without data, as counted by the allocator: nothing for each page.
+#![expect(clippy::print_stdout, reason = "the figures of the documents")]
 
 use nandscape_core::command::Payload;
 use nandscape_core::{
