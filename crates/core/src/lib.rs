@@ -68,7 +68,7 @@ pub use device::{
     InjectedFault, Issue, JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
     ReadResult, Way,
 };
-pub use divide::Divider;
+pub use divide::{Divider, Splitter};
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
 pub use ftl::{
     Allocation, Cost, Deferral, FlashLayer, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs,

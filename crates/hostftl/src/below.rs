@@ -4,8 +4,8 @@ use crate::error::HostFtlError;
 use nandscape_core::command::Payload;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter, ZoneShape};
 use nandscape_core::{
-    BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceInfo, NamespaceResult, Op,
-    Reply, SimTime, Subsystem, Token,
+    Answer, BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceInfo,
+    NamespaceResult, Op, Reply, SimTime, Subsystem, Token,
 };
 
 /// Namespace 0 of a subsystem, which has zones.
@@ -16,13 +16,13 @@ pub(crate) struct Below<S> {
 
 impl<S: Subsystem> Below<S> {
     /// Writes at the write pointer of a zone.
-    #[inline]
+    #[inline(never)]
     pub fn write(&mut self, extent: Extent, data: Option<&[u8]>, issue: Issue) -> NamespaceResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Write);
         self.submit(BlockCommand::new(Op::Write, extent, Hint(0)).into(), payload, issue)
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, issue: Issue) -> NamespaceResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Read);
         self.submit(BlockCommand::new(Op::Read, extent, Hint(0)).into(), payload, issue)
@@ -62,7 +62,11 @@ impl<S: Subsystem> Below<S> {
         if !is_plain {
             self.issue(Cause::Host, Token::NONE);
         }
-        Ok(answer?.done)
+        match answer {
+            // Nothing to drop: the answer of all but reports.
+            Ok(Answer { done, reply: Reply::Nothing }) => Ok(done),
+            answer => Ok(answer?.done),
+        }
     }
 
     #[inline]

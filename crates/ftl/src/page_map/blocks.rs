@@ -47,6 +47,22 @@ impl Blocks {
         self.infos[block as usize].valid += 1;
     }
 
+    /// Neighbouring pages of a block become valid.
+    #[inline]
+    pub fn set_run(&mut self, first: Ppn, count: u32, block: u32) {
+        let (mut page, end) = (first.0, first.0 + count);
+        while page < end {
+            let within = page % 64;
+            let bits = (end - page).min(64 - within);
+            let mask = u64::MAX >> (64 - bits) << within;
+            let word = &mut self.bits[page as usize / 64];
+            assert!(*word & mask == 0, "of pages {page} to {end} of block {block} some are valid already");
+            *word |= mask;
+            page += bits;
+        }
+        self.infos[block as usize].valid += count;
+    }
+
     /// A page of a block is valid no longer; returns what is known of the block now.
     #[inline]
     pub fn clear(&mut self, page: Ppn, block: u32) -> BlockInfo {
@@ -144,6 +160,16 @@ mod tests {
         assert_eq!(found(&blocks, 2), [140, 209]);
         assert_eq!(blocks.clear(Ppn(139), 1).valid, 1);
         assert_eq!(found(&blocks, 1), [70]);
+    }
+
+    #[test]
+    fn neighbouring_pages_become_valid_together() {
+        for (first, count) in [(140, 70), (140, 1), (150, 40), (191, 2), (192, 1), (209, 1), (140, 0)] {
+            let mut blocks = Blocks::new(3, 70);
+            blocks.set_run(Ppn(first), count, 2);
+            assert_eq!(found(&blocks, 2), (first..first + count).collect::<Vec<_>>());
+            assert_eq!((blocks.infos[2].valid, found(&blocks, 1)), (count, vec![]));
+        }
     }
 
     #[test]

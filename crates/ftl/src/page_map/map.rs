@@ -2,6 +2,7 @@
 
 use nandscape_core::{Lpn, Ppn};
 use nandscape_memory::prefetch;
+use std::cell::Cell;
 
 /// Logical pages a live counter covers, so that a trim of a large unmapped range costs next to nothing.
 const CHUNK: u32 = 4096;
@@ -96,6 +97,33 @@ impl Map {
     /// Memory of it.
     pub const fn bytes(&self) -> u64 {
         (self.entries.len() * size_of::<Ppn>() + self.live_in_chunk.len() * size_of::<u16>()) as u64
+    }
+}
+
+/// Pages that will be written soon. A write needs their map entries, and what these point to: a layer loads
+/// the entries when it hears of the pages, and the rest some pages later.
+#[derive(Debug)]
+pub struct Ahead {
+    recent: [Cell<u32>; Self::PAGES],
+    next: Cell<usize>,
+}
+
+impl Ahead {
+    /// Pages from the first step to the second; a replay knows twice as many.
+    const PAGES: usize = 4;
+
+    /// Notes a page; gives the one whose entry was asked for some pages before. It may be any number.
+    #[inline]
+    pub fn note(&self, lpn: u64) -> Lpn {
+        let place = self.next.get() % Self::PAGES;
+        self.next.set(place + 1);
+        Lpn(self.recent[place].replace(lpn as u32))
+    }
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { recent: [const { Cell::new(u32::MAX) }; Self::PAGES], next: Cell::new(0) }
     }
 }
 

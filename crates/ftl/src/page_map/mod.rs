@@ -34,7 +34,7 @@ mod streams;
 
 pub use blocks::{Blocks, ValidPages};
 pub use config::{GC_ISOLATION, INFO, STREAMS};
-pub use map::Map;
+pub use map::{Ahead, Map};
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::base::LOST;

@@ -3,8 +3,8 @@
 use super::format::NONE;
 use super::zones::Use;
 use super::{Chunk, DmZoned};
+use nandscape_core::Splitter;
 use nandscape_core::command::Payload;
-use nandscape_core::divide::split;
 use nandscape_core::{
     BlockCommand, Cause, Extent, FtlError, Issue, NamespaceError, NamespaceResult, Op, SimTime, Subsystem,
     Token,
@@ -77,7 +77,7 @@ impl<S: Subsystem> DmZoned<S> {
     /// The chunk of a byte, and the byte in it.
     #[inline]
     const fn chunk_of(&self, byte: u64) -> (u32, u64) {
-        let (chunk, within) = split(byte, self.shape.chunk_bytes);
+        let (chunk, within) = Splitter::new(self.shape.chunk_bytes).split(byte);
         (chunk as u32, within)
     }
 
@@ -88,7 +88,7 @@ impl<S: Subsystem> DmZoned<S> {
         let mut byte = extent.offset;
         while byte < extent.end() {
             let (chunk, within) = self.chunk_of(byte);
-            let (first, start) = split(within, block);
+            let (first, start) = Splitter::new(block).split(within);
             let left = (extent.end() - byte).min(self.shape.chunk_bytes - within);
             let part = data.map(|data| &data[(byte - extent.offset) as usize..]);
             let written;
@@ -242,7 +242,7 @@ impl<S: Subsystem> DmZoned<S> {
         let mut last_chunk = NONE;
         while byte < extent.end() {
             let (chunk, within) = self.chunk_of(byte);
-            let (index, start) = split(within, block);
+            let (index, start) = Splitter::new(block).split(within);
             let index = index as u32;
             let len = (block - start).min(extent.end() - byte);
             let position = byte - extent.offset;
@@ -318,7 +318,7 @@ impl<S: Subsystem> DmZoned<S> {
         let mut done = Token::NONE;
         for end in extent.ragged_ends(block) {
             let (chunk, within) = self.chunk_of(end.offset);
-            let (first, start) = split(within, self.shape.block_bytes);
+            let (first, start) = Splitter::new(self.shape.block_bytes).split(within);
             let (first, zones) = (first as u32, self.chunks[chunk as usize]);
             let holds = self.zones.is_valid(zones.data, first) || self.zones.is_valid(zones.buffer, first);
             if self.shape.stores_data && holds {

@@ -167,7 +167,10 @@ impl<S: Subsystem> ZoneMap<S> {
         while (moves.len() as u32) < self.collector.step
             && let Some(place) = self.zones.next_valid(&mut places)
         {
-            moves.push((self.owners[place.index()], place));
+            let lpn = self.owners[place.index()];
+            // Looked up when the unit is written, a step later.
+            self.map.prefetch(lpn.0.into());
+            moves.push((lpn, place));
         }
         // Units that an error left behind are before the place.
         let next = moves.last().map_or(Ppn(zone * self.space.zone_units), |(_, place)| Ppn(place.0 + 1));
@@ -191,8 +194,8 @@ impl<S: Subsystem> ZoneMap<S> {
         let mut first = 0;
         while first < moves.len() {
             let place = moves[first].1.0;
-            let is_next = |index: &usize| moves[*index].1.0 == place + (index - first) as u32;
-            let count = (first..moves.len()).take_while(is_next).count();
+            let places = moves[first..].iter().map(|(_, place)| place.0);
+            let count = places.zip(place..).take_while(|(place, next)| place == next).count();
             if let Ok(read) = self.read_run(Ppn(place), (first, count), buffer, at) {
                 done = self.below.join(done, read);
                 first += count;
@@ -262,20 +265,21 @@ impl<S: Subsystem> ZoneMap<S> {
         done
     }
 
+    /// Writes units of a zone that were read, and redirects the map.
     fn write_run(&mut self, moves: &[(Lpn, Ppn)], data: &[u8], at: SimTime) -> NamespaceResult<Token> {
         let unit = self.shape.unit_bytes as usize;
         let log = self.space.gc_log();
         let issue = Issue::new(at, Cause::Gc).after(self.collector.read);
         let mut done = Token::NONE;
         let mut left = moves;
+        let victim = self.zones.block_of(moves[0].1);
         while !left.is_empty() {
             let written = moves.len() - left.len();
             let data = (!data.is_empty()).then(|| &data[written * unit..]);
             let (target, count, programmed) = self.append(log, left.len() as u32, data, issue)?;
             let (now, later) = left.split_at(count as usize);
             for ((lpn, source), target) in now.iter().zip(target.0..) {
-                let zone = self.zones.block_of(*source);
-                self.zones.clear(*source, zone);
+                self.zones.clear(*source, victim);
                 self.owners[target as usize] = *lpn;
                 self.map.redirect(*lpn, Ppn(target));
                 self.record(*lpn, Ppn(target), at)?;

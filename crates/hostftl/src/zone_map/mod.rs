@@ -51,7 +51,7 @@ use nandscape_core::{
     Extent, FtlError, FtlStats, Issue, Lpn, NamespaceError, NamespaceInfo, NamespaceResult, Params, Ppn,
     RecoveryReport, SimTime, Subsystem, Token,
 };
-use nandscape_ftl::page_map::{Blocks, Map};
+use nandscape_ftl::page_map::{Ahead, Blocks, Map};
 use nandscape_ftl::victim::{BlockState, VictimPolicy, VictimSetup};
 use space::{NO_ZONE, Space};
 
@@ -83,6 +83,7 @@ pub struct ZoneMap<S> {
     infos: [NamespaceInfo; 1],
     shape: Shape,
     map: Map,
+    ahead: Ahead,
     /// By place: the unit that was written there last.
     owners: Vec<Lpn>,
     /// Valid units and state of each zone.
@@ -145,6 +146,7 @@ impl<S: Subsystem> ZoneMap<S> {
             below: Below { device: below },
             infos: [NamespaceInfo { capacity_bytes: shape.capacity_bytes, zones: None, ..info }],
             map: Map::new(identity.logical_units),
+            ahead: Ahead::default(),
             owners: vec![Lpn::NONE; identity.zones as usize * identity.zone_units as usize],
             zones: Blocks::new(identity.zones, identity.zone_units),
             space: Space {
@@ -205,13 +207,10 @@ impl<S: Subsystem> ZoneMap<S> {
             match self.below.write(Extent::new(offset, bytes), part, issue) {
                 Ok(done) => {
                     let place = self.space.place(log);
-                    for place in place.0..place.0 + units {
-                        self.zones.set(Ppn(place), frontier.zone);
-                    }
-                    self.space.advance(log, units);
+                    self.zones.set_run(place, units, frontier.zone);
+                    let done_so_far = self.below.join(frontier.done, done);
+                    self.space.advance(log, units, done_so_far);
                     self.now += u64::from(units);
-                    let written = self.space.frontiers[log].done;
-                    self.space.frontiers[log].done = self.below.join(written, done);
                     if frontier.room() == units {
                         self.seal_frontier(log);
                     }

@@ -17,9 +17,14 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
     }
 
     #[inline]
-    fn prepare(&self, _: u32, _: Op, extent: Extent) {
-        if let Some(lpn) = extent.offset.checked_shr(self.shape.unit_shift) {
-            self.map.prefetch(lpn);
+    fn prepare(&self, _: u32, op: Op, extent: Extent) {
+        let Some(lpn) = extent.offset.checked_shr(self.shape.unit_shift) else { return };
+        self.map.prefetch(lpn);
+        if op == Op::Write {
+            let before = self.ahead.note(lpn);
+            if let Some(place) = self.map.entries().get(before.index()).filter(|place| place.0 < LOST.0) {
+                self.zones.prefetch(*place);
+            }
         }
     }
 

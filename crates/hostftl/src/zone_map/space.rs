@@ -113,13 +113,13 @@ impl Space {
         self.free.push_back((zone, ready));
     }
 
-    /// Units were written to the frontier of a log.
+    /// Units were written to the frontier of a log, whose writes so far complete with `done`.
     #[inline]
-    pub fn advance(&mut self, log: usize, units: u32) {
+    pub fn advance(&mut self, log: usize, units: u32, done: Token) {
         let frontier = &mut self.frontiers[log];
         assert!(units <= frontier.room(), "{units} units are written to {frontier:?}");
         frontier.next += units;
-        frontier.after = Token::NONE;
+        (frontier.after, frontier.done) = (Token::NONE, done);
         self.free_units -= u64::from(units);
     }
 
@@ -181,8 +181,11 @@ mod tests {
         assert_eq!((space.start_units, space.floor_units, space.reserve_zones()), (50, 40, 5));
         assert!(space.open(0) && space.open(space.gc_log()));
         assert_eq!((space.place(0), space.place(2), space.frontiers[0].after), (Ppn(20), Ppn(30), Token(2)));
-        space.advance(0, 7);
-        assert_eq!((space.place(0), space.frontiers[0].after), (Ppn(27), Token::NONE));
+        space.advance(0, 7, Token(9));
+        assert_eq!(
+            (space.place(0), space.frontiers[0].after, space.frontiers[0].done),
+            (Ppn(27), Token::NONE, Token(9))
+        );
         space.shrink(2, 5);
         assert_eq!((space.frontiers[0].room(), space.free_units), (0, 30));
         space.shrink(3, 8);

@@ -9,16 +9,18 @@
 //!   padding;
 //! * on a device whose controller loses what it has, the log tells of held pages after all pages of zones
 //!   that were programmed before, and everything comes after what the start did.
+#![expect(clippy::inline_always, reason = "measured: the path of every page")]
 
-use super::held::Held;
+use super::held::Content;
 use super::metadata::Log;
 use super::pool::Pool;
 use super::sabotage::Sabotage;
 use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
-use nandscape_core::divide::split;
+use nandscape_core::zone::ZoneError;
 use nandscape_core::{
-    Barrier, BlockId, Cause, FlashDevice, FlashError, Geometry, Issue, Lpn, Ppn, SimTime, Token, Way,
+    Barrier, BlockId, Cause, FlashDevice, FlashError, FtlError, Geometry, Issue, Lpn, NamespaceError, Ppn,
+    SimTime, Splitter, Token, Way,
 };
 
 /// Why pages of a zone could not be programmed or read.
@@ -32,6 +34,16 @@ pub(super) enum Fault {
 impl From<FlashError> for Fault {
     fn from(error: FlashError) -> Self {
         Self::Flash(error)
+    }
+}
+
+/// What a host is told of a failure of the flash below a zone.
+impl From<Fault> for NamespaceError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::NoBlock => ZoneError::ReadOnly.into(),
+            Fault::Flash(error) => FtlError::from(error).into(),
+        }
     }
 }
 
@@ -60,20 +72,18 @@ pub(super) struct Body<D, O> {
     pub rules: FlashRules,
     /// By zone, die and slot: the block, or none.
     bound: Vec<BlockId>,
-    /// Pages of each zone on flash, and those of them from the first to the last with data of the host.
-    programmed: Vec<u32>,
-    host_pages: Vec<u32>,
-    held: Vec<Option<Box<Held>>>,
+    pub(super) contents: Vec<Content>,
     /// Zones that hold something, and some that no longer do.
-    held_zones: Vec<u32>,
-    /// Blocks of each zone in each of its dies.
-    slots: Vec<u32>,
+    pub(super) held_zones: Vec<u32>,
     /// Pages of a zone whose blocks are all there.
     pub zone_pages: u32,
     pub pages_per_block: u32,
     pub page_bytes: u32,
     /// Logical block.
     pub block_bytes: u32,
+    /// Bytes of a zone by pages, and logical blocks.
+    by_page: Splitter,
+    blocks_by_page: Splitter,
     pub stores_data: bool,
     /// Completes with every program of a page of a zone, on a device whose controller loses what it has.
     pub programs: Token,
@@ -108,15 +118,14 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             log: Log::default(),
             rules,
             bound: vec![BlockId::NONE; zones as usize * striping.blocks() as usize],
-            programmed: vec![0; zones as usize],
-            host_pages: vec![0; zones as usize],
-            held: vec![None; zones as usize],
+            contents: vec![Content::empty(striping.blocks_per_die); zones as usize],
             held_zones: Vec::new(),
-            slots: vec![striping.blocks_per_die; zones as usize],
             zone_pages,
             pages_per_block: geometry.pages_per_block,
             page_bytes: geometry.page_bytes,
             block_bytes: geometry.sector_bytes,
+            by_page: Splitter::new(geometry.page_bytes.into()),
+            blocks_by_page: Splitter::new((geometry.page_bytes / geometry.sector_bytes).into()),
             stores_data,
             programs: Token::NONE,
             started: Token::NONE,
@@ -136,76 +145,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     pub fn geometry(&self) -> &Geometry {
         self.device.geometry()
-    }
-
-    pub fn zones(&self) -> u32 {
-        self.programmed.len() as u32
-    }
-
-    /// Pages of a zone on flash.
-    pub fn programmed(&self, zone: u32) -> u32 {
-        self.programmed[zone as usize]
-    }
-
-    /// So many pages of a zone are on flash, the first of them with data of the host.
-    pub fn set_programmed(&mut self, zone: u32, pages: u32, host_pages: u32) {
-        self.programmed[zone as usize] = pages;
-        self.host_pages[zone as usize] = host_pages;
-    }
-
-    /// Logical blocks of the pages from the first to the last with data of the host.
-    pub fn host_blocks(&self, zone: u32) -> u64 {
-        self.blocks_of(self.host_pages[zone as usize]).max(self.held_end(zone))
-    }
-
-    /// One behind the last logical block of a zone that the controller holds; 0 where it holds none.
-    pub fn held_end(&self, zone: u32) -> u64 {
-        let held = self.held(zone).and_then(Held::last);
-        held.map_or(0, |(ahead, blocks)| self.blocks_of(self.programmed(zone) + ahead) + u64::from(blocks))
-    }
-
-    pub fn held(&self, zone: u32) -> Option<&Held> {
-        self.held[zone as usize].as_deref()
-    }
-
-    pub fn held_mut(&mut self, zone: u32) -> &mut Held {
-        let held = &mut self.held[zone as usize];
-        if held.is_none() {
-            self.held_zones.push(zone);
-        }
-        held.get_or_insert_default()
-    }
-
-    #[inline]
-    fn holds_nothing(&self, zone: u32) -> bool {
-        self.held[zone as usize].as_ref().is_none_or(|held| held.is_empty())
-    }
-
-    /// Zones that hold something, in ascending order.
-    pub fn holding(&mut self) -> Vec<u32> {
-        let mut zones = std::mem::take(&mut self.held_zones);
-        zones.sort_unstable();
-        zones.dedup();
-        zones.retain(|zone| self.held(*zone).is_some());
-        self.held_zones.clone_from(&zones);
-        zones.retain(|zone| self.held(*zone).is_some_and(|held| !held.is_empty()));
-        zones
-    }
-
-    pub fn drop_held(&mut self, zone: u32) {
-        self.held[zone as usize] = None;
-    }
-
-    pub fn slots(&self, zone: u32) -> u32 {
-        self.slots[zone as usize]
-    }
-
-    /// A zone has fewer blocks in each die from now on; it has none bound there.
-    pub fn shrink(&mut self, zone: u32, slots: u32) {
-        let fewer = std::mem::replace(&mut self.slots[zone as usize], slots) - slots;
-        for die in 0..self.striping.dies() {
-            self.pool.settle(self.striping.unit(zone, die), fewer);
-        }
     }
 
     /// Pages of a zone that has so many blocks in each die.
@@ -240,9 +179,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             self.pool.settle(self.striping.unit(zone, spot.die), 1);
         }
         self.bound[place] = block;
+        self.contents[zone as usize].next = Ppn::NONE;
     }
 
     /// The flash page of a page of a zone.
+    #[inline]
     pub fn flash_page(&self, zone: u32, index: u32) -> Option<Ppn> {
         let spot = self.striping.spot(index);
         let block = self.block_at(zone, spot);
@@ -288,21 +229,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         }
     }
 
-    /// Programs the next page of a zone. `transfer` bytes come from the host, `held` are in the controller.
-    #[inline]
-    pub fn program(
-        &mut self,
-        zone: u32,
-        (transfer, held): (u32, u32),
-        data: Option<&[u8]>,
-        issue: Issue,
-    ) -> Done {
-        self.program_as(zone, None, (transfer, held), data, issue)
-    }
-
-    /// The same; a block that it binds has a number that a reset has made void, if one is given.
-    #[inline]
-    fn program_as(
+    /// Programs the next page of a zone. `transfer` bytes come from the host, `held` are in the controller. A
+    /// block that it binds has a number that a reset has made void, if one is given.
+    #[inline(always)]
+    fn program_next(
         &mut self,
         zone: u32,
         void: Option<u64>,
@@ -310,45 +240,94 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Done {
-        let index = self.programmed[zone as usize];
-        assert!(index < self.zone_pages, "page {index} of zone {zone} with {} pages", self.zone_pages);
-        let spot = self.striping.spot(index);
-        let mut block = self.block_at(zone, spot);
+        let Content { programmed: index, next: mut page, .. } = self.contents[zone as usize];
         let mut issue = Issue { held, ..issue };
         if self.started != Token::NONE && self.sabotage != Sabotage::ProgramBeforeStart {
             issue.after = self.device.join(issue.after, self.started);
         }
-        if spot.page == 0 || block == BlockId::NONE {
-            block = self.take_block(self.striping.unit(zone, spot.die), issue.cause, issue.at)?;
-            self.bind(zone, spot, block);
-            self.next_seq += 1;
-            issue.after = self.device.join(issue.after, self.log.done);
+        if page == Ppn::NONE {
+            (page, issue.after) = self.place_next(zone, index, issue)?;
         }
-        let page = Ppn(block.0 * self.pages_per_block + spot.page);
+        let mut next = self.next_page(zone, index + 1);
         let seq = void.unwrap_or(self.next_seq);
         let tag = ZoneTag { page: self.page_number(zone, index), copied: 0, seq };
         let done = match self.device.program(page, O::of(tag), transfer, data, issue) {
             Ok(done) => done,
             Err(FlashError::ProgramFailed { .. }) if void.is_some() => issue.after,
             Err(FlashError::ProgramFailed { .. }) => {
+                next = Ppn::NONE;
                 self.program_elsewhere(zone, index, (transfer, data), issue)?
             }
             Err(error) => return Err(error.into()),
         };
-        self.programmed[zone as usize] = index + 1;
         if self.rules.is_volatile {
             self.programs = self.device.join(self.programs, done);
         }
+        let content = &mut self.contents[zone as usize];
+        (content.programmed, content.next) = (index + 1, next);
         if issue.cause != Cause::Finish {
-            self.host_pages[zone as usize] = index + 1;
+            content.host_pages = index + 1;
         }
         Ok(done)
     }
 
+    /// The flash page of a page of a zone whose block is bound; none for the first page of a block.
+    #[inline(always)]
+    fn next_page(&self, zone: u32, index: u32) -> Ppn {
+        let spot = self.striping.spot(index);
+        if spot.page == 0 || index >= self.zone_pages {
+            return Ppn::NONE;
+        }
+        let block = self.block_at(zone, spot);
+        if block == BlockId::NONE { Ppn::NONE } else { Ppn(block.0 * self.pages_per_block + spot.page) }
+    }
+
+    /// Looks up the flash page of the next page of a zone, or takes a block for it; gives what its program
+    /// comes after.
+    #[inline(never)]
+    fn place_next(&mut self, zone: u32, index: u32, issue: Issue) -> Done<(Ppn, Token)> {
+        assert!(index < self.zone_pages, "page {index} of zone {zone} with {} pages", self.zone_pages);
+        let spot = self.striping.spot(index);
+        let mut block = self.block_at(zone, spot);
+        let mut after = issue.after;
+        if spot.page == 0 || block == BlockId::NONE {
+            block = self.take_block(self.striping.unit(zone, spot.die), issue.cause, issue.at)?;
+            self.bind(zone, spot, block);
+            self.next_seq += 1;
+            after = self.device.join(after, self.log.done);
+        }
+        Ok((Ppn(block.0 * self.pages_per_block + spot.page), after))
+    }
+
     /// Data of the host for logical blocks of a zone, `first` counted in the zone, behind all that it has
     /// or, with a random write area, in it. What fills pages is programmed, the rest is held.
-    #[inline]
+    #[inline(always)]
     pub fn write(
+        &mut self,
+        zone: u32,
+        (first, blocks): (u64, u64),
+        is_random: bool,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Done {
+        let ((index, before), (pages, rest)) =
+            (self.blocks_by_page.split(first), self.blocks_by_page.split(blocks));
+        if before > 0 || rest > 0 || is_random || !self.contents[zone as usize].holds_nothing() {
+            return self.write_parts(zone, (first, blocks), is_random, data, issue);
+        }
+        debug_assert_eq!(index as u32, self.programmed(zone));
+        let mut done = Token::NONE;
+        for page in 0..pages as usize {
+            let part = data.map(|data| &data[page * self.page_bytes as usize..][..self.page_bytes as usize]);
+            let programmed = self.program_next(zone, None, (self.page_bytes, 0), part, issue)?;
+            done = self.device.join(done, programmed);
+        }
+        Ok(done)
+    }
+
+    /// The same for any blocks.
+    #[inline(never)]
+    fn write_parts(
         &mut self,
         zone: u32,
         (first, blocks): (u64, u64),
@@ -363,19 +342,19 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut done = Token::NONE;
         let mut passed = 0;
         while byte < end {
-            let (index, within) = split(byte, page);
+            let (index, within) = self.by_page.split(byte);
             let index = index as u32;
             let len = (page - within).min(end - byte) as u32;
             let at_data = (byte - start) as usize;
             let part = data.map(|data| &data[at_data..at_data + len as usize]);
             byte += u64::from(len);
-            if u64::from(len) == page && !is_random && self.holds_nothing(zone) {
-                debug_assert_eq!(index, self.programmed[zone as usize]);
-                let programmed = self.program(zone, (len, 0), part, issue)?;
+            if u64::from(len) == page && !is_random && self.contents[zone as usize].holds_nothing() {
+                debug_assert_eq!(index, self.programmed(zone));
+                let programmed = self.program_next(zone, None, (len, 0), part, issue)?;
                 done = self.device.join(done, programmed);
                 continue;
             }
-            let ahead = index - self.programmed[zone as usize];
+            let ahead = index - self.programmed(zone);
             let blocks = ((within / block) as u32, len / self.block_bytes);
             let kept = self.stores_data.then_some(self.page_bytes);
             let block_bytes = self.block_bytes;
@@ -398,11 +377,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
     /// is not held is programmed as zeroes.
     pub fn program_held(&mut self, zone: u32, transfer: u32, issue: Issue) -> Done {
-        let page = self.held[zone as usize].as_mut().and_then(|held| held.pop());
+        let page = self.contents[zone as usize].held.as_mut().and_then(|held| held.pop());
         let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
         let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
         let held = self.page_bytes - transfer;
-        let done = match self.program(zone, (transfer, held), data, issue) {
+        let done = match self.program_next(zone, None, (transfer, held), data, issue) {
             Ok(done) => done,
             Err(fault) => {
                 // It can still be read, and a flush logs it.
@@ -413,7 +392,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         };
         if page.is_some_and(|page| page.present != 0) {
-            self.host_pages[zone as usize] = self.programmed(zone);
+            let content = &mut self.contents[zone as usize];
+            content.host_pages = content.programmed;
         }
         Ok(done)
     }
@@ -452,14 +432,14 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
             let issue = Issue::new(issue.at, Cause::Finish).after(before);
             let pages = (0, self.page_bytes);
-            let programmed = self.program_as(zone, void, pages, zeroes.as_deref(), issue)?;
+            let programmed = self.program_next(zone, void, pages, zeroes.as_deref(), issue)?;
             done = self.device.join(done, programmed);
         }
         Ok(done)
     }
 
-    /// Reads bytes of a zone, `from` counted in it, into `data`. Padding is not read.
-    #[inline]
+    /// Reads bytes of a zone, at least one, `from` counted in it, into `data`. Padding is not read.
+    #[inline(always)]
     pub fn read(
         &mut self,
         zone: u32,
@@ -467,24 +447,63 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         mut data: Option<&mut [u8]>,
         issue: Issue,
     ) -> Done {
-        let page_bytes = u64::from(self.page_bytes);
+        let (first, mut within) = self.by_page.split(from);
+        let last = self.by_page.quotient(from + len - 1);
+        if last >= u64::from(self.contents[zone as usize].host_pages) {
+            return self.read_parts(zone, (from, len), data, issue);
+        }
+        let mut done = Token::NONE;
+        let mut passed = 0;
+        for index in first as u32..=last as u32 {
+            let part = (u64::from(self.page_bytes) - within).min(len - passed);
+            let out = data.as_deref_mut().map(|data| &mut data[passed as usize..][..part as usize]);
+            let read = self.read_page(zone, index, (within as u32, part as u32), out, issue)?;
+            done = self.device.join(done, read);
+            (within, passed) = (0, passed + part);
+        }
+        Ok(done)
+    }
+
+    /// Reads bytes of a page of a zone that is on flash.
+    #[inline(always)]
+    fn read_page(
+        &mut self,
+        zone: u32,
+        index: u32,
+        (within, len): (u32, u32),
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Done {
+        let page = self.flash_page(zone, index).expect("programmed pages are bound");
+        let read = match data {
+            Some(data) if len < self.page_bytes => self.device.read_part(page, within, data, issue),
+            data => self.device.read(page, len, data, issue),
+        }?;
+        Ok(read.done)
+    }
+
+    /// The same for bytes some of which are not on flash.
+    #[inline(never)]
+    fn read_parts(
+        &mut self,
+        zone: u32,
+        (from, len): (u64, u64),
+        mut data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> Done {
         let mut done = Token::NONE;
         let mut passed = 0;
         let (mut byte, end) = (from, from + len);
         while byte < end {
-            let (index, within) = split(byte, page_bytes);
+            let (index, within) = self.by_page.split(byte);
             let (index, within) = (index as u32, within as u32);
             let part = u64::from(self.page_bytes - within).min(end - byte) as u32;
             let start = (byte - from) as usize;
             let mut out = data.as_deref_mut().map(|data| &mut data[start..start + part as usize]);
             byte += u64::from(part);
-            if index < self.host_pages[zone as usize] {
-                let page = self.flash_page(zone, index).expect("programmed pages are bound");
-                let read = match out {
-                    Some(out) if part < self.page_bytes => self.device.read_part(page, within, out, issue),
-                    out => self.device.read(page, part, out, issue),
-                }?;
-                done = self.device.join(done, read.done);
+            if index < self.contents[zone as usize].host_pages {
+                let read = self.read_page(zone, index, (within, part), out, issue)?;
+                done = self.device.join(done, read);
                 continue;
             }
             passed += part;
@@ -510,8 +529,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let is_ordered = self.sabotage != Sabotage::EraseBeforeRecord;
         let mut done = if is_ordered { self.device.join(self.log.done, issue.after) } else { issue.after };
         let issue = issue.after(done);
-        self.programmed[zone as usize] = 0;
-        let host_pages = std::mem::take(&mut self.host_pages[zone as usize]);
+        let content = &mut self.contents[zone as usize];
+        (content.programmed, content.next) = (0, Ppn::NONE);
+        let host_pages = std::mem::take(&mut content.host_pages);
         for slot in 0..self.striping.blocks_per_die {
             for die in 0..self.striping.dies() {
                 let spot = Spot { die, slot, page: 0 };
@@ -552,13 +572,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// Bytes of the table of blocks.
     pub fn table_bytes(&self) -> u64 {
-        (self.bound.len() * size_of::<BlockId>() + self.programmed.len() * 3 * size_of::<u32>()) as u64
-    }
-
-    /// Bytes of the pages that are held.
-    pub fn held_bytes(&self) -> u64 {
-        let pages = self.held.iter().flatten().map(|held| held.pages() as u64).sum::<u64>();
-        pages * u64::from(self.page_bytes)
+        (self.bound.len() * size_of::<BlockId>() + self.contents.len() * 3 * size_of::<u32>()) as u64
     }
 
     /// Checks who has which block; panics with the values.

@@ -1,4 +1,6 @@
-//! Data of a zone that is in the controller: behind the pages that have been programmed.
+//! The pages of a zone: how many have been programmed, and those behind them that are in the controller.
+
+use nandscape_core::Ppn;
 
 /// Logical blocks of a page that are in the controller, a bit each, and their bytes where they are kept.
 #[derive(Clone, Debug)]
@@ -13,6 +15,33 @@ pub(super) struct HeldPage {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     pages: std::collections::VecDeque<HeldPage>,
+}
+
+/// The pages of a zone.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    /// Pages on flash, and those of them from the first to the last with data of the host.
+    pub programmed: u32,
+    pub host_pages: u32,
+    /// The flash page of the next page, which is worked out while the one before is programmed; none if it
+    /// needs a block, or has to be looked up.
+    pub next: Ppn,
+    /// Blocks in each of its dies.
+    pub slots: u32,
+    pub held: Option<Box<Held>>,
+}
+
+impl Content {
+    /// Of a zone with so many blocks in each die that was not written.
+    pub const fn empty(slots: u32) -> Self {
+        Self { programmed: 0, host_pages: 0, next: Ppn::NONE, slots, held: None }
+    }
+
+    /// Whether the controller holds no page.
+    #[inline]
+    pub fn holds_nothing(&self) -> bool {
+        self.held.as_ref().is_none_or(|held| held.is_empty())
+    }
 }
 
 /// `count` low bits from `first` on.

@@ -9,6 +9,9 @@
 use super::held::HeldPage;
 use nandscape_core::{BlockId, Token};
 
+/// Why zones are read-only without a log.
+pub(super) const LOG_ENDED: &str = "too few blocks are left for the metadata log of the zones";
+
 /// First bytes of a page of the log.
 const MAGIC: [u8; 4] = *b"NZL1";
 /// Magic, flags, bytes of records.

@@ -7,7 +7,7 @@ use super::sabotage::Sabotage;
 use super::setup::ZoneSetup;
 use super::tag::ZoneOob;
 use crate::sets::{Order, Part};
-use nandscape_core::divide::split;
+use nandscape_core::Splitter;
 use nandscape_core::{BlockCommand, Extent, FlashDevice, Ftl, NamespaceResult, Oob, Op, SimTime, Token};
 
 /// Zones over a device, the first of them conventional, as the flash holds them. The first
@@ -78,7 +78,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let mut done = Token::NONE;
         let mut byte = extent.offset;
         while byte < extent.end() {
-            let (zone, from) = split(byte, size);
+            let (zone, from) = Splitter::new(size).split(byte);
             let len = (size - from).min(extent.end() - byte);
             byte += len;
             if !self.table.is_conventional(zone as u32) {

@@ -2,7 +2,9 @@
 //! said of them ([`wire`]), and their data on flash with its metadata log and recovery ([`ZonedNamespace`]).
 
 mod body;
+mod contents;
 mod conventional;
+mod failures;
 mod held;
 mod layout;
 mod log;

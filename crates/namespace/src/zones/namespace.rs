@@ -3,7 +3,7 @@
 
 use super::body::{Body, Done, Fault, FlashRules};
 use super::conventional::Conventional;
-use super::metadata::Record;
+use super::metadata::{LOG_ENDED, Record};
 use super::pool::Pool;
 use super::recover::ZoneStartError;
 use super::sabotage::Sabotage;
@@ -12,19 +12,16 @@ use super::stripes::Striping;
 use super::table::{Change, Written, ZoneTable};
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::divide::split;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{
     ZoneAction, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState,
 };
 use nandscape_core::{
     Answer, Barrier, BlockCommand, Cause, Command, Extent, FlashDevice, FtlError, Hint, Issue,
-    NamespaceError, NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Submitted, Token,
-    Way,
+    NamespaceError, NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Splitter, Submitted,
+    Token, Way,
 };
 
-/// Why a device is read-only.
-const LOG_ENDED: &str = "too few blocks are left for the metadata log of the zones";
 /// Seed of the times of commands.
 const DRAWS: u64 = 0x7a6f_6e65;
 
@@ -43,6 +40,9 @@ pub struct ZonedNamespace<D, O> {
     /// Why nothing is written any more.
     pub(super) read_only: Option<&'static str>,
     times: CommandTimes,
+    /// Bytes of the namespace by logical blocks, and zones.
+    by_block: Splitter,
+    by_zone: Splitter,
     /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
     draws: Xoshiro256PlusPlus,
@@ -110,6 +110,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             recovery,
             read_only,
             times: setup.times,
+            by_block: Splitter::new(block),
+            by_zone: Splitter::new(layout.size * block),
             busy: SimTime::ZERO,
             draws: seeded(DRAWS),
             issued: (Cause::Host, Token::NONE),
@@ -137,26 +139,31 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The same of a read, a write or an append, whose time is not always the same.
-    #[inline]
+    #[inline(always)]
     fn serve_data(&mut self, at: SimTime, ns: u64) -> SimTime {
-        if ns > 0 {
-            let off = (2.0 * ns as f64 * self.times.spread) as u64;
-            let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
-            self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
-        }
-        self.busy.max(at)
+        if ns > 0 { self.serve_drawn(at, ns) } else { self.busy.max(at) }
+    }
+
+    #[inline(never)]
+    fn serve_drawn(&mut self, at: SimTime, ns: u64) -> SimTime {
+        let off = (2.0 * ns as f64 * self.times.spread) as u64;
+        let drawn = if off > 0 { below(&mut self.draws, off + 1) } else { 0 };
+        self.busy = self.busy.max(at) + (ns + drawn).saturating_sub(off / 2);
+        self.busy
     }
 
     /// The whole logical blocks of an extent: the first, and how many.
+    #[inline]
     pub(super) fn blocks(&self, extent: Extent) -> NamespaceResult<(u64, u64)> {
-        let block = u64::from(self.table.layout().block_bytes);
-        let (first, before) = split(extent.offset, block);
-        let (blocks, rest) = split(extent.len, block);
-        if before > 0 || rest > 0 {
-            let expected = format!("whole logical blocks of {block} bytes");
-            return Err(NamespaceError::Refused { extent, expected });
-        }
-        Ok((first, blocks))
+        let (first, before) = self.by_block.split(extent.offset);
+        let (blocks, rest) = self.by_block.split(extent.len);
+        if before > 0 || rest > 0 { Err(self.no_blocks(extent)) } else { Ok((first, blocks)) }
+    }
+
+    #[cold]
+    fn no_blocks(&self, extent: Extent) -> NamespaceError {
+        let expected = format!("whole logical blocks of {} bytes", self.by_block.divisor());
+        NamespaceError::Refused { extent, expected }
     }
 
     /// The first logical block of a zone that begins at a byte.
@@ -168,7 +175,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(zone / block)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn block(
         &mut self,
         command: BlockCommand,
@@ -190,52 +197,92 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// A durable command is one with a flush behind it, and counts as both.
+    #[inline(never)]
     fn durable(&mut self, done: Token, at: SimTime) -> NamespaceResult<Token> {
         self.hosts.count(BlockCommand::FLUSH, self.infos[0].page_bytes);
         let flushed = self.flush(at)?;
         Ok(self.body.device.join(done, flushed))
     }
 
-    #[inline]
-    fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
-        let block = u64::from(self.table.layout().block_bytes);
-        let first = split(extent.offset, block).0;
-        let (end, rest) = split(extent.end(), block);
+    #[inline(always)]
+    fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
+        let (zone, from) = self.by_zone.split(extent.offset);
+        let is_inside = extent.len > 0 && extent.len <= self.by_zone.divisor() - from;
+        let is_zone = is_inside && zone < u64::from(self.table.layout().zones);
+        let is_other = |state| matches!(state, ZoneState::Offline | ZoneState::NotWritePointer);
+        if !is_zone || is_other(self.table.state(zone as u32)) {
+            return self.read_zones(extent, data, at);
+        }
+        let at = self.serve_data(at, self.times.read_ns);
+        self.read_zone(zone as u32, (from, extent.len), data, self.issue(at))
+    }
+
+    /// Reads bytes of a zone that may be read.
+    #[inline(always)]
+    fn read_zone(
+        &mut self,
+        zone: u32,
+        bytes: (u64, u64),
+        data: Option<&mut [u8]>,
+        issue: Issue,
+    ) -> NamespaceResult<Token> {
+        self.body.read(zone, bytes, data, issue).map_err(|fault| {
+            // What cannot be read any more is worth a reset.
+            self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
+            fault.into()
+        })
+    }
+
+    /// Reads any bytes, or refuses to.
+    #[inline(never)]
+    fn read_zones(
+        &mut self,
+        extent: Extent,
+        mut data: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
+        let first = self.by_block.quotient(extent.offset);
+        let (end, rest) = self.by_block.split(extent.end());
         let end = end + u64::from(rest > 0);
         self.table.check_read(first, end - first)?;
         let at = self.serve_data(at, self.times.read_ns);
-        let size = self.table.layout().size * block;
         let mut done = Token::NONE;
         let issue = self.issue(at);
         let (mut byte, end) = (extent.offset, extent.end());
         while byte < end {
-            let (zone, from) = split(byte, size);
-            let len = (size - from).min(end - byte);
+            let (zone, from) = self.by_zone.split(byte);
+            let len = (self.by_zone.divisor() - from).min(end - byte);
             let start = (byte - extent.offset) as usize;
             let part = data.as_deref_mut().map(|data| &mut data[start..start + len as usize]);
-            let zone = zone as u32;
             byte += len;
-            if self.table.is_conventional(zone) {
-                if let Some(conventional) = &mut self.conventional {
-                    let read = conventional.read(zone, (from, len), part, self.issued, at)?;
-                    done = self.body.device.join(done, read);
+            let zone = zone as u32;
+            let read = match &mut self.conventional {
+                Some(conventional) if self.table.is_conventional(zone) => {
+                    conventional.read(zone, (from, len), part, self.issued, at)?
                 }
-                continue;
-            }
-            let read = self.body.read(zone, (from, len), part, issue).map_err(|fault| {
-                // What cannot be read any more is worth a reset.
-                self.table.recommend(zone, ZoneAttributes::RESET_RECOMMENDED);
-                refused(fault)
-            })?;
+                _ => self.read_zone(zone, (from, len), part, issue)?,
+            };
             done = self.body.device.join(done, read);
         }
         Ok(done)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
         let (first, blocks) = self.blocks(extent)?;
-        let zone = split(first, self.table.layout().size).0 as u32;
+        let Some((zone, from)) = self.table.write_on(first, blocks) else {
+            return self.write_any(extent, data, at);
+        };
+        let at = self.serve_data(at, self.times.write_ns * self.times.units(extent.len));
+        let done = self.body.write(zone, (from, blocks), false, data, self.issue(at));
+        done.map_err(|fault| self.failed(zone, fault, at))
+    }
+
+    /// A write that opens a zone, fills it or goes to a random write area, or is refused.
+    #[inline(never)]
+    fn write_any(&mut self, extent: Extent, data: Option<&[u8]>, at: SimTime) -> NamespaceResult<Token> {
+        let (first, blocks) = self.blocks(extent)?;
+        let zone = self.by_zone.quotient(extent.offset) as u32;
         let is_random = zone < self.table.layout().zones && self.table.is_random(zone);
         let active = self.table.open();
         let written = self.table.write(first, blocks)?;
@@ -252,7 +299,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// Counts what a write opened and closed; gives the time that the controller needs for it.
-    #[inline(always)]
     fn opening(&mut self, written: &Written, open_before: u32) -> u64 {
         let closed = u32::from(written.closed.is_some());
         let is_opened = self.table.open() + u32::from(written.is_full) + closed > open_before;
@@ -262,7 +308,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     }
 
     /// The data of a write that the state machine has allowed.
-    #[inline(always)]
     fn put(
         &mut self,
         written: Written,
@@ -282,35 +327,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         done.map_err(|fault| self.failed(zone, fault, at))
     }
 
-    /// A zone could not be written: it can be read from now on.
-    #[cold]
-    fn failed(&mut self, zone: u32, fault: Fault, at: SimTime) -> NamespaceError {
-        if self.table.fail_writes(zone).is_some() {
-            let records = [
-                Record::Finished { zone, written: self.body.blocks_of(self.body.programmed(zone)) },
-                Record::Failed { zone, is_offline: false },
-            ];
-            // Where the log fails too, a start finds out again.
-            let _ = self.record(&records, at);
-        }
-        refused(fault)
-    }
-
-    /// Logs records; a device that cannot is read-only from then on.
-    fn record(&mut self, records: &[Record], at: SimTime) -> NamespaceResult<Token> {
-        self.body.log(records, &self.table, at).map_err(|fault| self.log_failed(fault))
-    }
-
-    #[cold]
-    fn log_failed(&mut self, fault: Fault) -> NamespaceError {
-        if fault != Fault::NoBlock {
-            return refused(fault);
-        }
-        self.read_only = Some(LOG_ENDED);
-        FtlError::ReadOnly { reason: LOG_ENDED }.into()
-    }
-
     /// Makes durable what was answered: what is held is logged.
+    #[inline(never)]
     pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let at = self.busy.max(at);
         let mut done = self.issued.1;
@@ -488,10 +506,10 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
                 Ok(padded) => after = padded,
                 // The zone is empty all the same.
                 Err(Fault::NoBlock) => {}
-                Err(fault) => return Err(refused(fault)),
+                Err(fault) => return Err(fault.into()),
             }
         }
-        let done = self.body.release(zone, self.issue(at).after(after)).map_err(refused)?;
+        let done = self.body.release(zone, self.issue(at).after(after)).map_err(NamespaceError::from)?;
         let slots = self.body.slots(zone);
         let left = self.body.shrink_for_failures(zone);
         if left < slots {
@@ -530,7 +548,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         Ok(done)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn submit_command(
         &mut self,
         command: Command,
@@ -557,13 +575,5 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         self.body.log.done = Token::NONE;
         (self.body.programs, self.body.started) = (Token::NONE, Token::NONE);
         self.body.device.reset_time(at);
-    }
-}
-
-/// What a host is told of a failure of the flash below a zone.
-fn refused(fault: Fault) -> NamespaceError {
-    match fault {
-        Fault::NoBlock => ZoneError::ReadOnly.into(),
-        Fault::Flash(error) => FtlError::from(error).into(),
     }
 }

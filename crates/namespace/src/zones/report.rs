@@ -1,4 +1,5 @@
 //! What a zoned namespace is to hosts and reports.
+#![expect(clippy::inline_always, reason = "measured: the path of every command")]
 
 use super::namespace::ZonedNamespace;
 use super::tag::ZoneOob;
@@ -20,7 +21,7 @@ impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
 
     fn prepare(&self, _: u32, _: Op, _: Extent) {}
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, _: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         self.submit_command(command, payload, at)
     }

@@ -9,7 +9,7 @@
 mod check;
 
 use super::layout::{RandomAreas, ZoneLayout};
-use nandscape_core::divide::split;
+use nandscape_core::Splitter;
 use nandscape_core::zone::{
     Zone, ZoneAction, ZoneAttributes, ZoneError, ZoneFilter, ZoneReport, ZoneResult, ZoneState,
 };
@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug)]
 pub struct ZoneTable {
     layout: ZoneLayout,
+    /// Addresses by zones.
+    by_zone: Splitter,
     zones: Vec<Entry>,
     extensions: BTreeMap<u32, Box<[u8]>>,
     /// Zones that are open implicitly, that which was opened first in front.
@@ -95,6 +97,7 @@ impl ZoneTable {
         }
         Self {
             layout,
+            by_zone: Splitter::new(layout.size),
             zones,
             extensions: BTreeMap::new(),
             implicit: VecDeque::new(),
@@ -120,6 +123,7 @@ impl ZoneTable {
     }
 
     /// State of a zone.
+    #[inline]
     pub fn state(&self, zone: u32) -> ZoneState {
         self.zones[zone as usize].state
     }
@@ -135,11 +139,24 @@ impl ZoneTable {
         self.zones[zone as usize].written
     }
 
-    /// A write of blocks at an address. In a conventional zone it goes anywhere and moves nothing.
+    /// A write of blocks at an address, if it goes on at the write pointer of an open zone and leaves room
+    /// behind it, as most do: the zone, and the first block in it.
     #[inline(always)]
+    pub fn write_on(&mut self, at: u64, blocks: u64) -> Option<(u32, u64)> {
+        let (zone, from) = self.by_zone.split(at);
+        let entry = self.zones.get_mut(zone as usize)?;
+        let is_next = entry.state.is_open() && from == entry.written && blocks > 0;
+        if !is_next || blocks >= entry.capacity - from || entry.attributes.has(ZoneAttributes::RANDOM_AREA) {
+            return None;
+        }
+        entry.written += blocks;
+        Some((zone as u32, from))
+    }
+
+    /// A write of blocks at an address. In a conventional zone it goes anywhere and moves nothing.
     pub fn write(&mut self, at: u64, blocks: u64) -> ZoneResult<Written> {
         self.check_range(at, blocks)?;
-        let (zone, from) = split(at, self.layout.size);
+        let (zone, from) = self.by_zone.split(at);
         let zone = zone as u32;
         self.check_writable(zone)?;
         let entry = self.zones[zone as usize];
@@ -193,21 +210,6 @@ impl ZoneTable {
         }
         let closed = self.open_for_write(zone)?;
         Ok(self.advanced(zone, written, written + blocks, closed))
-    }
-
-    /// Whether blocks may be read. Those that no write has reached read as zeroes.
-    pub fn check_read(&self, at: u64, blocks: u64) -> ZoneResult<()> {
-        self.check_range(at, blocks)?;
-        let size = self.layout.size;
-        let (first, last) = (split(at, size).0, split(at + blocks - 1, size).0);
-        if first != last && !self.layout.reads_across {
-            return Err(ZoneError::Boundary);
-        }
-        let zones = &self.zones[first as usize..=last as usize];
-        if zones.iter().any(|zone| zone.state == ZoneState::Offline) {
-            return Err(ZoneError::Offline);
-        }
-        Ok(())
     }
 
     /// Changes the state of the zone that begins at an address, or of every zone that the action is for;
@@ -476,7 +478,7 @@ impl ZoneTable {
     /// The zone that begins at an address.
     fn zone_at(&self, start: u64) -> ZoneResult<u32> {
         self.check_range(start, 1)?;
-        let (zone, within) = split(start, self.layout.size);
+        let (zone, within) = self.by_zone.split(start);
         if within > 0 {
             return Err(ZoneError::InvalidField);
         }

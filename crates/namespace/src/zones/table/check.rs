@@ -1,9 +1,23 @@
-//! Counts and limits of a table of zones.
+//! What may be read, and the counts and limits of a table of zones.
 
 use super::ZoneTable;
-use nandscape_core::zone::{ZoneAttributes, ZoneState};
+use nandscape_core::zone::{ZoneAttributes, ZoneError, ZoneResult, ZoneState};
 
 impl ZoneTable {
+    /// Whether blocks may be read. Those that no write has reached read as zeroes.
+    pub fn check_read(&self, at: u64, blocks: u64) -> ZoneResult<()> {
+        self.check_range(at, blocks)?;
+        let (first, last) = (self.by_zone.quotient(at), self.by_zone.quotient(at + blocks - 1));
+        if first != last && !self.layout.reads_across {
+            return Err(ZoneError::Boundary);
+        }
+        let zones = &self.zones[first as usize..=last as usize];
+        if zones.iter().any(|zone| zone.state == ZoneState::Offline) {
+            return Err(ZoneError::Offline);
+        }
+        Ok(())
+    }
+
     /// Checks the counts and limits; panics with the values. For tests.
     pub fn check_invariants(&self) {
         let count = |is: fn(ZoneState) -> bool| self.zones.iter().filter(|zone| is(zone.state)).count();

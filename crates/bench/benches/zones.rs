@@ -1,0 +1,226 @@
+//! Zone writes: sequential writes of 4 KiB and of 256 KiB to 16 GiB of zones over 32 dies, reset before they
+//! are written again, as a share of a bare loop that does the same to the same arrays and the same scheduler
+//! of dies and buses. Both run in turns in one process, and processor time is what counts.
+#![expect(clippy::print_stdout, reason = "the result of the bench")]
+
+use nandscape_bench::{GEOMETRY, TIMING};
+use nandscape_core::command::Payload;
+use nandscape_core::zone::{ZoneAction, ZoneCommand};
+use nandscape_core::{
+    BlockCommand, Capabilities, Clocked, Command, Extent, Hint, Op, Ppn, SimTime, Subsystem, Token,
+};
+use nandscape_media::scheduler::TimedOp;
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
+use nandscape_namespace::zones::{
+    CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
+};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Requests in flight.
+const DEPTH: usize = 32;
+const DIES: u32 = 32;
+/// Pages of a zone: a block in each die.
+const ZONE_PAGES: u32 = DIES * GEOMETRY.pages_per_block;
+const PAGE: u64 = GEOMETRY.page_bytes as u64;
+const ROUNDS: usize = 21;
+const PAGES_PER_ROUND: u32 = 2_000_000;
+
+type Zoned = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
+
+/// What no simulator of zones on dies can do without: write pointers, the blocks of each zone, free blocks,
+/// the write pointer of each block, the dies and buses. No commands, states, limits, causes or counters.
+struct Bare {
+    written: Vec<u32>,
+    blocks: Vec<u32>,
+    free: Vec<VecDeque<u32>>,
+    pointers: Vec<u32>,
+    scheduler: Fifo,
+}
+
+impl Bare {
+    fn new(zones: u32) -> Self {
+        let per_die = GEOMETRY.blocks_per_unit();
+        Self {
+            written: vec![0; zones as usize],
+            blocks: vec![0; (zones * DIES) as usize],
+            free: (0..DIES).map(|die| (die * per_die..(die + 1) * per_die).collect()).collect(),
+            pointers: vec![0; GEOMETRY.blocks() as usize],
+            scheduler: Fifo::new(&GEOMETRY, &TIMING),
+        }
+    }
+}
+
+trait Device {
+    fn reset(&mut self, zone: u32, at: SimTime);
+    /// Writes pages at the write pointer of a zone.
+    fn write(&mut self, zone: u32, first: u32, pages: u32, at: SimTime) -> SimTime;
+}
+
+impl Device for Bare {
+    fn reset(&mut self, zone: u32, at: SimTime) {
+        for die in 0..DIES {
+            let block = self.blocks[(zone * DIES + die) as usize];
+            let op = TimedOp::Erase {
+                page: Ppn(block * GEOMETRY.pages_per_block),
+                pages: GEOMETRY.pages_per_block,
+            };
+            self.scheduler.submit(op, at, Token::NONE);
+            self.pointers[block as usize] = 0;
+            self.free[die as usize].push_back(block);
+        }
+        self.written[zone as usize] = 0;
+    }
+
+    #[inline]
+    fn write(&mut self, zone: u32, first: u32, pages: u32, at: SimTime) -> SimTime {
+        assert_eq!(self.written[zone as usize], first, "write pointer of zone {zone}");
+        let mut done = Token::NONE;
+        for index in first..first + pages {
+            let die = index % DIES;
+            let place = (zone * DIES + die) as usize;
+            let page = index / DIES;
+            if page == 0 {
+                self.blocks[place] = self.free[die as usize].pop_front().expect("a block is free");
+            }
+            let block = self.blocks[place];
+            assert_eq!(self.pointers[block as usize], page, "order in block {block}");
+            self.pointers[block as usize] = page + 1;
+            let page = Ppn(block * GEOMETRY.pages_per_block + page);
+            let op = TimedOp::Program { page, transfer: GEOMETRY.page_bytes, held: 0 };
+            let programmed = self.scheduler.submit(op, at, Token::NONE);
+            done = self.scheduler.join(done, programmed);
+        }
+        self.written[zone as usize] = first + pages;
+        self.scheduler.completion(done).expect("fifo knows at once")
+    }
+}
+
+impl Device for Zoned {
+    fn reset(&mut self, zone: u32, at: SimTime) {
+        let start = u64::from(zone) * u64::from(ZONE_PAGES) * PAGE;
+        let reset = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(start) };
+        self.submit(0, Command::Zone(reset), Payload::None, at).expect("a zone can be reset");
+    }
+
+    #[inline]
+    fn write(&mut self, zone: u32, first: u32, pages: u32, at: SimTime) -> SimTime {
+        let offset = (u64::from(zone) * u64::from(ZONE_PAGES) + u64::from(first)) * PAGE;
+        let extent = Extent::new(offset, u64::from(pages) * PAGE);
+        let command = Command::Block(BlockCommand::new(Op::Write, extent, Hint(0)));
+        let answer = self.submit(0, command, Payload::None, at).expect("the write pointer is there");
+        self.completion(answer.done).expect("fifo knows at once")
+    }
+}
+
+/// Zones that are written one after the other, as a replay in closed loop does.
+struct Stack<D> {
+    device: D,
+    zones: u32,
+    pages: u32,
+    zone: u32,
+    next: u32,
+    is_reset: bool,
+    in_flight: [SimTime; DEPTH],
+    at: SimTime,
+}
+
+impl<D: Device> Stack<D> {
+    fn new(device: D, zones: u32, pages: u32) -> Self {
+        let in_flight = [SimTime::ZERO; DEPTH];
+        let mut stack =
+            Self { device, zones, pages, zone: 0, next: 0, is_reset: true, in_flight, at: SimTime::ZERO };
+        stack.write(zones * ZONE_PAGES);
+        stack.is_reset = false;
+        stack
+    }
+
+    #[inline(never)]
+    fn write(&mut self, pages: u32) {
+        for write in 0..pages / self.pages {
+            let slot = write as usize % DEPTH;
+            self.at = self.at.max(self.in_flight[slot]);
+            if self.next == 0 && !self.is_reset {
+                self.device.reset(self.zone, self.at);
+            }
+            self.in_flight[slot] = self.device.write(self.zone, self.next, self.pages, self.at);
+            self.next += self.pages;
+            if self.next == ZONE_PAGES {
+                (self.next, self.zone) = (0, (self.zone + 1) % self.zones);
+            }
+        }
+    }
+
+    /// Nanoseconds of processor time for each page.
+    fn round(&mut self, start: Instant) -> f64 {
+        let before = processor_time(start);
+        self.write(PAGES_PER_ROUND);
+        processor_time(start).saturating_sub(before).as_nanos() as f64 / f64::from(PAGES_PER_ROUND)
+    }
+}
+
+/// Processor time of this thread, where the system tells; else the time on the wall.
+fn processor_time(start: Instant) -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+fn zoned() -> Zoned {
+    let setup = ZoneSetup {
+        name: "zns".to_owned(),
+        layout: ZoneLayout {
+            zones: 0,
+            size: ZONE_PAGES.into(),
+            capacity: ZONE_PAGES.into(),
+            block_bytes: 4096,
+            max_active: Some(14),
+            max_open: Some(14),
+            extension_bytes: 0,
+            random: None,
+            reads_across: false,
+            conventional: 0,
+        },
+        stripes: ZoneStripes { dies: DIES, blocks_per_die: 1, stripe_pages: 1 },
+        rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
+        spare_blocks: 2,
+        conventional_blocks: 0,
+        times: CommandTimes::default(),
+    };
+    let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
+    let options = NandOptions { capabilities, ..NandOptions::default() };
+    let nand = Nand::with_oob(GEOMETRY.checked().expect("a shape"), &options).expect("no bad blocks");
+    ZonedNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), &setup).expect("a new device")
+}
+
+fn main() {
+    // `cargo test --benches` runs nothing.
+    if !std::env::args().any(|word| word == "--bench") {
+        return;
+    }
+    let start = Instant::now();
+    for pages in [1, 64] {
+        let device = zoned();
+        let zones = device.table().layout().zones;
+        let (mut bare, mut full) =
+            (Stack::new(Bare::new(zones), zones, pages), Stack::new(device, zones, pages));
+        let mut rounds: Vec<(f64, f64)> =
+            (0..ROUNDS).map(|_| (bare.round(start), full.round(start))).collect();
+        // The metadata log of the zones, a page for many resets, is not in the bare loop.
+        let times = full.at.as_secs_f64() / bare.at.as_secs_f64();
+        assert!((1.0..1.001).contains(&times), "zones take {times} times the virtual time");
+        rounds.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+        let ratio = |index: usize| rounds[index].0 / rounds[index].1;
+        println!(
+            "zone writes of {} KiB: bare loop {:.1} ns a page, zones {:.1} ns, ratio median {:.3} \
+             ({:.3} to {:.3} in {ROUNDS} rounds)",
+            u64::from(pages) * PAGE / 1024,
+            rounds[ROUNDS / 2].0,
+            rounds[ROUNDS / 2].1,
+            ratio(ROUNDS / 2),
+            ratio(0),
+            ratio(ROUNDS - 1)
+        );
+    }
+}
