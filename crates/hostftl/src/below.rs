@@ -1,4 +1,5 @@
 //! The zoned namespace below, by its commands.
+#![expect(clippy::inline_always, reason = "the path of every page")]
 
 use crate::error::HostFtlError;
 use nandscape_core::command::Payload;
@@ -52,7 +53,7 @@ impl<S: Subsystem> Below<S> {
         self.device.join(a, b)
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, command: Command, payload: Payload<'_>, issue: Issue) -> NamespaceResult<Token> {
         let is_plain = issue.cause == Cause::Host && issue.after == Token::NONE;
         if !is_plain {

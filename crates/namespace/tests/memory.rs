@@ -80,10 +80,12 @@ fn zones<O: ZoneOob>(dies: u32) -> ZonedNamespace<Timed<Nand<O>, Fifo>, O> {
             extension_bytes: 0,
             random: None,
             reads_across: false,
+            conventional: 0,
         },
         stripes,
         rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: true, is_volatile: true },
         spare_blocks: 64,
+        conventional_blocks: 0,
         times: CommandTimes::default(),
     };
     let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
