@@ -66,6 +66,15 @@ fn heading(out: &mut String, runs: &[&Run]) {
     for device in devices {
         let _ = writeln!(out, "device   {}", printable(&device));
     }
+    if let Some(usable) = same_capacity(runs) {
+        let _ = writeln!(out, "usable   {}", format_bytes(usable));
+    }
+}
+
+/// Bytes that hosts can address, if that is the same for all runs: it then stands above the table.
+fn same_capacity(runs: &[&Run]) -> Option<u64> {
+    let usable = runs.first()?.result.cost.usable_bytes;
+    (usable > 0 && runs.iter().all(|run| run.result.cost.usable_bytes == usable)).then_some(usable)
 }
 
 fn summary_table(runs: &[&Run]) -> Table {
@@ -78,7 +87,8 @@ fn summary_table(runs: &[&Run]) -> Table {
     table.column(Head::text(first), runs.iter().map(name));
     for metric in SUMMARY {
         let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
-        if values.iter().any(Option::is_some) {
+        let is_above = metric.name == "usable" && same_capacity(runs).is_some();
+        if values.iter().any(Option::is_some) && !is_above {
             let unit = if (metric.group, metric.name) == ("GC", "moved") { "pages" } else { "" };
             table.figures(Head::number(metric.group, metric.name, unit), metric.kind, values);
         }

@@ -234,7 +234,7 @@ fn one_run_recorded_as_file_operations_and_as_commands_stands_in_one_table() {
     let mut ops = String::from("ts_us,op,pid,file,offset,len\n1,create,5,1,0,0\n1,create,5,2,0,0\n");
     for at in 0..200u64 {
         writeln!(ops, "{},write,5,1,{},131072", 2 + at * 10, at * 131_072).unwrap();
-        writeln!(ops, "{},write,5,2,{},8192", 3 + at * 10, at * 7919 % 16 * 8192).unwrap();
+        writeln!(ops, "{},write,5,2,{},8192", 3 + at * 10, at * 7 % 16 * 16_384).unwrap();
         writeln!(ops, "{},fsync,5,1,0,0", 4 + at * 10).unwrap();
     }
     std::fs::write(path.join("run.ops.csv"), ops).unwrap();
@@ -250,7 +250,8 @@ fn one_run_recorded_as_file_operations_and_as_commands_stands_in_one_table() {
     assert_eq!((&files["written"]["count"], &files["append_only"]["count"]), (&2.into(), &1.into()));
     assert_eq!(files["append_only"]["write_bytes"], 200 * 131_072);
     assert_eq!(files["streams"][0]["class"], "large-sequential-append");
-    assert_eq!(files["streams"][1]["class"], "small-random-overwrite");
+    // Its places are so few that each write starts where one of the last 32 ended.
+    assert_eq!(files["streams"][1]["class"], "small-sequential-overwrite");
     assert_eq!(levels[1]["patterns"]["whole"], levels[2]["patterns"]["whole"], "one run, told in two ways");
 
     let table = text(&run(path, &["trace", "stats", "run.ops.csv", "--levels", "--report", "l.html"]).stdout);

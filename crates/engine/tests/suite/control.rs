@@ -28,9 +28,9 @@ fn server() -> Server {
 fn server_of(stack: &str) -> Server {
     let mut typed = Typed::new();
     typed.set_stack(stack).unwrap();
-    for key in
-        ["device.channels=1", "device.dies_per_channel=1", "device.blocks_per_plane=16", "device.page=4KiB"]
-    {
+    // Room for what is kept free.
+    let blocks = if stack == "block" { "device.blocks_per_plane=16" } else { "device.blocks_per_plane=64" };
+    for key in ["device.channels=1", "device.dies_per_channel=1", blocks, "device.page=4KiB"] {
         typed.set_pair(key).unwrap();
     }
     let stack = build_storing(&typed.check().unwrap()).unwrap();

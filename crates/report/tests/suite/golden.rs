@@ -131,12 +131,14 @@ fn every_output_gives_something_for_runs_and_survives_none() {
 fn memory_of_device_and_host_and_the_capacity_stand_beside_every_result() {
     let mut runs = sample::zoned_runs(12);
     runs[1].result.cost.host_dram_bytes = 3 << 20;
+    assert!(render_text(&runs).contains("\nusable   400 MiB\n"), "the same for all");
+    runs[1].result.cost.usable_bytes = 300 << 20;
     let table = render_text(&runs);
     let heads: Vec<&str> = table.lines().skip(2).take(3).collect();
     assert!(heads[0].contains("DRAM") && heads[1].contains("device") && heads[1].contains("host"), "{table}");
     assert!(heads[1].contains("usable"), "{table}");
     assert!(
-        render_detail(&runs[1]).contains("of the host 3 MiB; usable 400 MiB"),
+        render_detail(&runs[1]).contains("of the host 3 MiB; usable 300 MiB"),
         "{}",
         render_detail(&runs[1])
     );
