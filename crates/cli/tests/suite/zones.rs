@@ -234,7 +234,7 @@ fn one_run_recorded_as_file_operations_and_as_commands_stands_in_one_table() {
     let mut ops = String::from("ts_us,op,pid,file,offset,len\n1,create,5,1,0,0\n1,create,5,2,0,0\n");
     for at in 0..200u64 {
         writeln!(ops, "{},write,5,1,{},131072", 2 + at * 10, at * 131_072).unwrap();
-        writeln!(ops, "{},write,5,2,{},8192", 3 + at * 10, at * 7 % 16 * 16_384).unwrap();
+        writeln!(ops, "{},write,5,2,{},8192", 3 + at * 10, at * 7919 % 16 * 8192).unwrap();
         writeln!(ops, "{},fsync,5,1,0,0", 4 + at * 10).unwrap();
     }
     std::fs::write(path.join("run.ops.csv"), ops).unwrap();

@@ -282,6 +282,7 @@ fn zones_below_a_layer_of_the_host_are_shown_with_what_is_valid_and_not_changed(
     let column = &zones.history.unwrap().columns[0];
     assert_eq!(column.valid.len(), column.states.len());
     assert!(column.valid.iter().flatten().any(|percent| *percent > 0), "{column:?}");
-    let mut block = Client::connect(&server_of("block").path).unwrap();
+    let other = server_of("block");
+    let mut block = Client::connect(&other.path).unwrap();
     assert!(block.stat().unwrap().1.zones.is_none());
 }
