@@ -9,6 +9,7 @@
 //! request.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use nandscape_bench::processor_time;
 use nandscape_cache::counters::Counters;
 use nandscape_cache::engine::Disk;
 use nandscape_cache::{Cache, Design};
@@ -19,7 +20,7 @@ use nandscape_disk::{Keep, registry};
 use nandscape_memory::Batch;
 use nandscape_policies::eviction::AnyEviction;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const BLOCK: u64 = 4096;
 const DEPTH: usize = 32;
@@ -111,15 +112,6 @@ impl Load {
 
 fn request(op: Op, block: u64) -> BlockCommand {
     BlockCommand::new(op, Extent::new(block * BLOCK, BLOCK), Hint::default())
-}
-
-/// Of this thread, so that others on the machine do not matter much; wall time where the system does not
-/// tell.
-fn processor_time(start: Instant) -> Duration {
-    std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
 fn benches(criterion: &mut Criterion) {

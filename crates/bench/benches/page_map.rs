@@ -7,14 +7,14 @@ mod bare;
 
 use bare::Bare;
 use criterion::{Criterion, Throughput, criterion_group};
-use nandscape_bench::{GEOMETRY, TIMING};
+use nandscape_bench::{GEOMETRY, TIMING, processor_time};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Extent, Ftl, Hint, Params, SimTime};
 use nandscape_ftl::page_map;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Requests in flight.
 const DEPTH: usize = 32;
@@ -79,14 +79,6 @@ impl Stack {
         self.ftl.prepare(Extent::new(lpn * 4096, 4096));
         lpn
     }
-}
-
-/// Processor time of this thread, where the system tells; else the time on the wall.
-fn processor_time(start: Instant) -> Duration {
-    std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
 fn timed(start: Instant, work: impl FnOnce()) -> f64 {

@@ -3,14 +3,14 @@
 //! in one process on processor time.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
-use nandscape_bench::TIMING;
+use nandscape_bench::{TIMING, processor_time};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Extent, FlashDevice, Ftl, Geometry, Hint, Params, SimTime, UnitId};
 use nandscape_ftl::page_map;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::SharedDevice;
 use nandscape_namespace::sets::{Part, share};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const GEOMETRY: Geometry = Geometry { blocks_per_plane: 64, ..nandscape_bench::GEOMETRY };
 const DEPTH: usize = 32;
@@ -64,14 +64,6 @@ impl Stack {
             self.request(lpn, i as usize % DEPTH, is_write);
         }
     }
-}
-
-/// Processor time of this thread, where the system tells; else the time on the wall.
-fn processor_time(start: Instant) -> Duration {
-    std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
 fn main() {

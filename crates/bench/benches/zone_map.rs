@@ -3,26 +3,20 @@
 //! processor time for each flash operation is what counts.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
-use nandscape_bench::{GEOMETRY, TIMING};
+use nandscape_bench::{GEOMETRY, TIMING, Zoned, processor_time, zoned};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{
-    BlockCommand, Capabilities, Clocked, Command, Extent, FlashLayer, Ftl, Hint, Mapping, Op, Params,
-    SimTime, Subsystem,
+    BlockCommand, Clocked, Command, Extent, FlashLayer, Ftl, Hint, Mapping, Op, Params, SimTime, Subsystem,
 };
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_hostftl::{ZoneMap, zone_map};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
-use nandscape_namespace::zones::{
-    CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
-};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Requests in flight, and known before they are issued.
 const DEPTH: usize = 32;
 const AHEAD: usize = 8;
-/// Pages of a zone: a block in each die.
-const ZONE_PAGES: u64 = 32 * 256;
 const ROUNDS: usize = 15;
 const WRITES_PER_ROUND: u64 = 500_000;
 
@@ -33,8 +27,6 @@ trait Device {
     /// Flash operations so far.
     fn operations(&self) -> u64;
 }
-
-type Zoned = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
 
 impl Device for ZoneMap<Zoned> {
     fn pages(&self) -> u64 {
@@ -128,41 +120,6 @@ fn one_round<D: Device>(stack: &mut Stack<D>, start: Instant) -> String {
     let before = stack.device.operations();
     let time = stack.round(start);
     format!("{time:.1} ns for each of {} flash operations", stack.device.operations() - before)
-}
-
-/// Processor time of this thread, where the system tells; else the time on the wall.
-fn processor_time(start: Instant) -> Duration {
-    std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .map_or_else(|| start.elapsed(), Duration::from_nanos)
-}
-
-fn zoned() -> Zoned {
-    let setup = ZoneSetup {
-        name: "zns".to_owned(),
-        layout: ZoneLayout {
-            zones: 0,
-            conventional: 0,
-            size: ZONE_PAGES,
-            capacity: ZONE_PAGES,
-            block_bytes: 4096,
-            max_active: Some(14),
-            max_open: Some(14),
-            extension_bytes: 0,
-            random: None,
-            reads_across: false,
-        },
-        stripes: ZoneStripes { dies: 32, blocks_per_die: 1, stripe_pages: 1 },
-        rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
-        conventional_blocks: 0,
-        spare_blocks: 2,
-        times: CommandTimes::default(),
-    };
-    let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
-    let options = NandOptions { capabilities, ..NandOptions::default() };
-    let nand = Nand::with_oob(GEOMETRY.checked().expect("a shape"), &options).expect("no bad blocks");
-    ZonedNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), &setup).expect("a new device")
 }
 
 fn main() {

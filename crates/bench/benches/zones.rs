@@ -3,30 +3,23 @@
 //! of dies and buses. Both run in turns in one process, and processor time is what counts.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
-use nandscape_bench::{GEOMETRY, TIMING};
+use nandscape_bench::{GEOMETRY, TIMING, ZONE_DIES, Zoned, processor_time, zoned};
 use nandscape_core::command::Payload;
 use nandscape_core::zone::{ZoneAction, ZoneCommand};
-use nandscape_core::{
-    BlockCommand, Capabilities, Clocked, Command, Extent, Hint, Op, Ppn, SimTime, Subsystem, Token,
-};
+use nandscape_core::{BlockCommand, Clocked, Command, Extent, Hint, Op, Ppn, SimTime, Subsystem, Token};
 use nandscape_media::scheduler::TimedOp;
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
-use nandscape_namespace::zones::{
-    CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStripes, ZonedNamespace,
-};
+use nandscape_media::{Fifo, Scheduler};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Requests in flight.
 const DEPTH: usize = 32;
-const DIES: u32 = 32;
+const DIES: u32 = ZONE_DIES;
 /// Pages of a zone: a block in each die.
 const ZONE_PAGES: u32 = DIES * GEOMETRY.pages_per_block;
 const PAGE: u64 = GEOMETRY.page_bytes as u64;
 const ROUNDS: usize = 21;
 const PAGES_PER_ROUND: u32 = 2_000_000;
-
-type Zoned = ZonedNamespace<Timed<Nand<ImpliedOob>, Fifo>, ImpliedOob>;
 
 /// What no simulator of zones on dies can do without: write pointers, the blocks of each zone, free blocks,
 /// the write pointer of each block, the dies and buses. No commands, states, limits, causes or counters.
@@ -157,41 +150,6 @@ impl<D: Device> Stack<D> {
         self.write(PAGES_PER_ROUND);
         processor_time(start).saturating_sub(before).as_nanos() as f64 / f64::from(PAGES_PER_ROUND)
     }
-}
-
-/// Processor time of this thread, where the system tells; else the time on the wall.
-fn processor_time(start: Instant) -> Duration {
-    std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .map_or_else(|| start.elapsed(), Duration::from_nanos)
-}
-
-fn zoned() -> Zoned {
-    let setup = ZoneSetup {
-        name: "zns".to_owned(),
-        layout: ZoneLayout {
-            zones: 0,
-            size: ZONE_PAGES.into(),
-            capacity: ZONE_PAGES.into(),
-            block_bytes: 4096,
-            max_active: Some(14),
-            max_open: Some(14),
-            extension_bytes: 0,
-            random: None,
-            reads_across: false,
-            conventional: 0,
-        },
-        stripes: ZoneStripes { dies: DIES, blocks_per_die: 1, stripe_pages: 1 },
-        rules: FlashRules { erases_at_reset: true, completes_stripe: false, pads: false, is_volatile: false },
-        spare_blocks: 2,
-        conventional_blocks: 0,
-        times: CommandTimes::default(),
-    };
-    let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
-    let options = NandOptions { capabilities, ..NandOptions::default() };
-    let nand = Nand::with_oob(GEOMETRY.checked().expect("a shape"), &options).expect("no bad blocks");
-    ZonedNamespace::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)), &setup).expect("a new device")
 }
 
 fn main() {
