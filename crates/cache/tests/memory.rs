@@ -15,35 +15,8 @@ use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime};
 use nandscape_disk::Keep;
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::AnyEviction;
+use nandscape_testkit::allocator::{self, Counting};
 use rig::{design, store};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-// Of each thread by itself: what others do meanwhile is not the cache's.
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is the system allocator's; only numbers are kept beside.
-#[expect(unsafe_code, reason = "an allocator has no safe form")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.get() + layout.size().cast_signed();
-        HELD.set(held);
-        MOST.set(MOST.get().max(held));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.set(HELD.get() - layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -66,9 +39,9 @@ fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
     let block = u64::from(design.block_bytes);
     let fast = store("ram", (slots + slots / 8 + 1000) * block, Keep::Nothing);
     let disks = vec![Disk { store: store("ram", 50 * slots * block, Keep::Nothing), uuid: [1; 16] }];
-    let before = HELD.get();
+    let before = allocator::held();
     let started = design.create(fast, disks, [2; 16], SimTime::ZERO).expect("a cache");
-    MOST.set(HELD.get());
+    allocator::start();
     let (mut cache, mut at) = (started.cache, started.at);
     let mut rng = seeded(3);
     let mut recent = vec![0; 1024];
@@ -84,7 +57,7 @@ fn filled(pairs: &[(&str, &str)], slots: u64, writes: u64) -> Filled {
     cache.advance(at, &mut Vec::new());
     drop(recent);
     let of_slot = |bytes: isize| (bytes - before) as f64 / slots as f64;
-    Filled { cache, held: of_slot(HELD.get()), most: of_slot(MOST.get()) }
+    Filled { cache, held: of_slot(allocator::held()), most: of_slot(allocator::most()) }
 }
 
 /// The bound for the default design: 16 bytes for each block of 4 KiB.
@@ -218,23 +191,22 @@ fn opening_takes_24_bytes_for_each_slot_while_it_reads_and_16_beside_the_new_cac
             let of_slot = |bytes: isize| bytes as f64 / f64::from(slots);
             let fast = store("ram", setup.capacity_bytes, Keep::Nothing);
             let disks = vec![Disk { store: store("ram", disk, Keep::Nothing), uuid: [1; 16] }];
-            let before = HELD.get();
-            MOST.set(before);
+            let before = allocator::start();
             let opened = metadata::open(&mut area).expect("a cache");
             let found = &opened.found;
             assert_eq!(found.entries.len(), slots as usize, "{kind}: {}", found.report);
             assert_eq!(found.report.is_clean, is_removed, "{kind}");
-            let reading = of_slot(MOST.get() - before);
+            let reading = of_slot(allocator::most() - before);
             assert!(reading <= 25.0, "{kind}: {reading:.2} B a slot while it is read");
-            let held = of_slot(HELD.get() - before);
+            let held = of_slot(allocator::held() - before);
             assert!(held <= 17.0, "{kind}: {held:.2} B a slot of what was found");
 
             let started =
                 Cache::start(fast, disks, opened, &design.setup(), design.policies(), SimTime::ZERO);
             let cache = started.expect("a cache").cache;
             assert_eq!(cache.used(), slots, "{kind}");
-            let most = of_slot(MOST.get() - before);
-            let own = of_slot(HELD.get() - before);
+            let most = of_slot(allocator::most() - before);
+            let own = of_slot(allocator::held() - before);
             assert!(most <= own + 17.0, "{kind}: {most:.2} B a slot on the way to {own:.2} B");
         }
     }

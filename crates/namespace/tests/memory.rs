@@ -9,34 +9,7 @@ use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::zones::{
     CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneOob, ZoneSetup, ZoneStripes, ZonedNamespace,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-struct Counting;
-
-// Of each thread by itself: what others do meanwhile does not count.
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is the system allocator's; only numbers are kept beside.
-#[expect(unsafe_code, reason = "an allocator has no safe form")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.get() + layout.size().cast_signed();
-        HELD.set(held);
-        MOST.set(MOST.get().max(held));
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.set(HELD.get() - layout.size().cast_signed());
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
+use nandscape_testkit::allocator::{self, Counting};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -96,8 +69,7 @@ fn zones<O: ZoneOob>(dies: u32) -> ZonedNamespace<Timed<Nand<O>, Fifo>, O> {
 
 /// Bytes held at most while a tebibyte of zones is made and wholly written.
 fn most_while_written(dies: u32) -> isize {
-    let before = HELD.get();
-    MOST.set(before);
+    let before = allocator::start();
     let mut zones = zones::<ImpliedOob>(dies);
     let capacity = zones.namespaces()[0].capacity_bytes;
     assert!(capacity >= TIB, "{capacity} bytes");
@@ -110,7 +82,7 @@ fn most_while_written(dies: u32) -> isize {
         at = zones.completion(answer.done).unwrap().max(SimTime(2_000_000)).since(SimTime(2_000_000)).max(at);
     }
     zones.check_invariants();
-    MOST.get() - before
+    allocator::most() - before
 }
 
 #[test]
@@ -125,8 +97,8 @@ fn a_tebibyte_of_zones_with_pages_of_16_kib_takes_less_than_64_mib() {
 /// The other way: with the OOB of a page map for each page the same zones take more than that.
 #[test]
 fn the_same_zones_with_an_oob_for_each_page_take_more() {
-    let before = HELD.get();
+    let before = allocator::held();
     let zones = zones::<Oob>(32);
-    assert!(HELD.get() - before > LIMIT, "{} bytes", HELD.get() - before);
+    assert!(allocator::held() - before > LIMIT, "{} bytes", allocator::held() - before);
     drop(zones);
 }

@@ -1,5 +1,6 @@
 //! Suites that every implementation of a contract must pass. A dev-dependency only.
 //!
+//! * [`allocator`]: what a test holds in memory.
 //! * [`campaign`]: anything over stores that fail at every operation, go on, end and begin again.
 //! * [`checksums`]: of damaged metadata, made right again.
 //! * [`closed_forms`]: write amplification as the literature gives it.
@@ -9,6 +10,7 @@
 //!   commands that overlap.
 //! * [`shrink`]: makes a failing list of steps short enough to read.
 
+pub mod allocator;
 pub mod campaign;
 pub mod checksums;
 pub mod closed_forms;
