@@ -77,6 +77,93 @@ impl<S: Subsystem> Below<S> {
     }
 }
 
+/// Neighbouring bytes of a zone that one command reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub zone: u32,
+    /// First byte in the zoned namespace, and in the payload.
+    pub offset: u64,
+    pub at: u64,
+    pub len: u64,
+}
+
+/// A read of a host: what of it is next to each other on the zones is read together.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    run: Option<Run>,
+    done: Token,
+    issue: Issue,
+}
+
+impl Reading {
+    pub const fn new(at: SimTime) -> Self {
+        Self { run: None, done: Token::NONE, issue: Issue::new(at, Cause::Host) }
+    }
+
+    /// Reads the bytes of a run after those before it.
+    #[inline]
+    pub fn add<S: Subsystem>(
+        &mut self,
+        below: &mut Below<S>,
+        next: Run,
+        data: Option<&mut [u8]>,
+    ) -> NamespaceResult<()> {
+        let is_next = |run: &&mut Run| {
+            run.zone == next.zone && run.offset + run.len == next.offset && run.at + run.len == next.at
+        };
+        if let Some(run) = self.run.as_mut().filter(is_next) {
+            run.len += next.len;
+            return Ok(());
+        }
+        let before = self.run.replace(next);
+        self.read(below, before, data)
+    }
+
+    /// Completes when all is read.
+    #[inline]
+    pub fn end<S: Subsystem>(
+        mut self,
+        below: &mut Below<S>,
+        data: Option<&mut [u8]>,
+    ) -> NamespaceResult<Token> {
+        let last = self.run.take();
+        self.read(below, last, data)?;
+        Ok(self.done)
+    }
+
+    #[inline]
+    fn read<S: Subsystem>(
+        &mut self,
+        below: &mut Below<S>,
+        run: Option<Run>,
+        data: Option<&mut [u8]>,
+    ) -> NamespaceResult<()> {
+        let Some(run) = run else { return Ok(()) };
+        let part = data.map(|data| &mut data[run.at as usize..][..run.len as usize]);
+        let read = below.read(Extent::new(run.offset, run.len), part, self.issue)?;
+        self.done = below.join(self.done, read);
+        Ok(())
+    }
+}
+
+/// Puts bytes of a host, or zeroes, over those of a unit that is written again; the unit's, if bytes are kept.
+pub(crate) fn overlay<'a>(
+    unit: &'a mut [u8],
+    start: usize,
+    len: usize,
+    data: Option<&[u8]>,
+) -> Option<&'a [u8]> {
+    if unit.is_empty() {
+        return None;
+    }
+    let part = &mut unit[start..start + len];
+    match data {
+        Some(data) => part.copy_from_slice(data),
+        None => part.fill(0),
+    }
+    Some(unit)
+}
+
 /// The zoned namespace of a subsystem, which must take commands with cause and order.
 pub(crate) fn zoned<S: Subsystem>(
     layer: &'static str,

@@ -42,8 +42,8 @@ use format::{Chunk, Identity};
 use metadata::Metadata;
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    FtlError, FtlStats, NamespaceError, NamespaceInfo, NamespaceResult, Params, RecoveryReport, Subsystem,
-    Token,
+    FtlError, FtlStats, NamespaceError, NamespaceInfo, NamespaceResult, Params, RecoveryReport, Splitter,
+    Subsystem, Token,
 };
 use reclaim::Reclaim;
 use zones::Zones;
@@ -57,6 +57,9 @@ struct Shape {
     /// Bytes of a chunk, and of a zone that can be written.
     chunk_bytes: u64,
     block_bytes: u64,
+    /// Bytes by chunks, and by blocks.
+    by_chunk: Splitter,
+    by_block: Splitter,
     page_bytes: u32,
     capacity_bytes: u64,
     stores_data: bool,
@@ -124,6 +127,8 @@ impl<S: Subsystem> DmZoned<S> {
             zone_bytes: zones.size,
             chunk_bytes: zones.capacity,
             block_bytes: identity.block_bytes.into(),
+            by_chunk: Splitter::new(zones.capacity),
+            by_block: Splitter::new(identity.block_bytes.into()),
             page_bytes: info.page_bytes,
             capacity_bytes: u64::from(identity.chunks) * zones.capacity,
             stores_data,

@@ -219,7 +219,7 @@ impl<S: Subsystem> DmZoned<S> {
         if described.write_pointer.is_none() {
             entry.end = next;
         } else if described.state.is_active() {
-            self.zones.active.push_back(zone);
+            self.zones.join_active(zone);
             if !is_whole {
                 // A block that was written in part: the next one cannot be written at its place.
                 self.finish(zone, AT)?;

@@ -3,22 +3,12 @@
 use super::format::NONE;
 use super::zones::Use;
 use super::{Chunk, DmZoned};
-use nandscape_core::Splitter;
+use crate::below::{Reading, Run, overlay};
 use nandscape_core::command::Payload;
 use nandscape_core::{
     BlockCommand, Cause, Extent, FtlError, Issue, NamespaceError, NamespaceResult, Op, SimTime, Subsystem,
     Token,
 };
-
-/// Neighbouring bytes of a zone that one command reads.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    zone: u32,
-    /// First byte in the zoned namespace, and in the payload.
-    offset: u64,
-    at: u64,
-    len: u64,
-}
 
 /// Blocks of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +67,7 @@ impl<S: Subsystem> DmZoned<S> {
     /// The chunk of a byte, and the byte in it.
     #[inline]
     const fn chunk_of(&self, byte: u64) -> (u32, u64) {
-        let (chunk, within) = Splitter::new(self.shape.chunk_bytes).split(byte);
+        let (chunk, within) = self.shape.by_chunk.split(byte);
         (chunk as u32, within)
     }
 
@@ -88,7 +78,7 @@ impl<S: Subsystem> DmZoned<S> {
         let mut byte = extent.offset;
         while byte < extent.end() {
             let (chunk, within) = self.chunk_of(byte);
-            let (first, start) = Splitter::new(block).split(within);
+            let (first, start) = self.shape.by_block.split(within);
             let left = (extent.end() - byte).min(self.shape.chunk_bytes - within);
             let part = data.map(|data| &data[(byte - extent.offset) as usize..]);
             let written;
@@ -220,29 +210,21 @@ impl<S: Subsystem> DmZoned<S> {
         let block = self.shape.block_bytes;
         let offset = u64::from(place.chunk) * self.shape.chunk_bytes + u64::from(place.first) * block;
         let kept = (!buffer.is_empty()).then_some(&mut *buffer);
-        let result = self.read(Extent::new(offset, block), kept, at).and_then(|read| {
-            if !buffer.is_empty() {
-                let part = &mut buffer[start..start + len];
-                match data {
-                    Some(data) => part.copy_from_slice(data),
-                    None => part.fill(0),
-                }
-            }
-            self.write_blocks(place, (!buffer.is_empty()).then_some(&*buffer), read, at)
-        });
+        let result = self
+            .read(Extent::new(offset, block), kept, at)
+            .and_then(|read| self.write_blocks(place, overlay(&mut buffer, start, len, data), read, at));
         self.buffer = buffer;
         Ok(result?.1)
     }
 
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
-        let mut done = Token::NONE;
-        let mut run: Option<Run> = None;
+        let mut reading = Reading::new(at);
         let block = self.shape.block_bytes;
         let mut byte = extent.offset;
         let mut last_chunk = NONE;
         while byte < extent.end() {
             let (chunk, within) = self.chunk_of(byte);
-            let (index, start) = Splitter::new(block).split(within);
+            let (index, start) = self.shape.by_block.split(within);
             let index = index as u32;
             let len = (block - start).min(extent.end() - byte);
             let position = byte - extent.offset;
@@ -263,28 +245,9 @@ impl<S: Subsystem> DmZoned<S> {
                 continue;
             };
             let offset = self.shape.offset(zone, index) + start;
-            let is_next = |run: &&mut Run| {
-                run.zone == zone && run.offset + run.len == offset && run.at + run.len == position
-            };
-            if let Some(run) = run.as_mut().filter(is_next) {
-                run.len += len;
-                continue;
-            }
-            if let Some(before) = run.replace(Run { zone, offset, at: position, len }) {
-                let read = self.read_run(before, data.as_deref_mut(), at)?;
-                done = self.below.join(done, read);
-            }
+            reading.add(&mut self.below, Run { zone, offset, at: position, len }, data.as_deref_mut())?;
         }
-        if let Some(last) = run {
-            let read = self.read_run(last, data, at)?;
-            done = self.below.join(done, read);
-        }
-        Ok(done)
-    }
-
-    fn read_run(&mut self, run: Run, data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
-        let part = data.map(|data| &mut data[run.at as usize..][..run.len as usize]);
-        self.below.read(Extent::new(run.offset, run.len), part, Issue::new(at, Cause::Host))
+        reading.end(&mut self.below, data)
     }
 
     /// Drops the blocks that an extent wholly covers.
@@ -318,7 +281,7 @@ impl<S: Subsystem> DmZoned<S> {
         let mut done = Token::NONE;
         for end in extent.ragged_ends(block) {
             let (chunk, within) = self.chunk_of(end.offset);
-            let (first, start) = Splitter::new(self.shape.block_bytes).split(within);
+            let (first, start) = self.shape.by_block.split(within);
             let (first, zones) = (first as u32, self.chunks[chunk as usize]);
             let holds = self.zones.is_valid(zones.data, first) || self.zones.is_valid(zones.buffer, first);
             if self.shape.stores_data && holds {

@@ -40,6 +40,8 @@ pub(super) struct Zone {
     pub end: u32,
     /// `end` after a reset.
     pub limit: u32,
+    /// It is in [`Zones::active`].
+    is_active: bool,
     /// Some of it cannot be copied: reclaim leaves it alone.
     pub is_stuck: bool,
     /// Writes to it wait for this.
@@ -75,6 +77,7 @@ impl Zones {
             next: 0,
             end: identity.zone_blocks,
             limit: identity.zone_blocks,
+            is_active: false,
             is_stuck: false,
             ready: Token::NONE,
         };
@@ -175,10 +178,16 @@ impl Zones {
         self.free_sequential.remove(at)
     }
 
+    /// A sequential zone is written in part.
+    pub fn join_active(&mut self, zone: u32) {
+        self.all[zone as usize].is_active = true;
+        self.active.push_back(zone);
+    }
+
     /// A sequential zone is no longer written in part.
     fn leave_active(&mut self, zone: u32) {
-        if let Some(at) = self.active.iter().position(|active| *active == zone) {
-            self.active.remove(at);
+        if std::mem::take(&mut self.all[zone as usize].is_active) {
+            self.active.retain(|active| *active != zone);
         }
     }
 }
@@ -296,7 +305,7 @@ impl<S: Subsystem> DmZoned<S> {
     /// A sequential zone is about to be written. The one that is written in part longest, but for that of
     /// reclaim, is finished if the device allows no more of them.
     pub(super) fn activate(&mut self, zone: u32, at: SimTime) -> NamespaceResult<()> {
-        if self.zones.active.contains(&zone) {
+        if self.zones.of(zone).is_active {
             return Ok(());
         }
         while self.zones.active.len() >= self.zones.most_active {
@@ -309,7 +318,7 @@ impl<S: Subsystem> DmZoned<S> {
             let oldest = *self.zones.active.iter().find(|zone| **zone != target).expect("at least two");
             self.finish(oldest, at)?;
         }
-        self.zones.active.push_back(zone);
+        self.zones.join_active(zone);
         Ok(())
     }
 
@@ -416,6 +425,7 @@ impl<S: Subsystem> DmZoned<S> {
             assert_eq!(zone.purpose == Use::Free, free.contains(&number), "zone {number}: {zone:?}");
             let is_used = self.zones.used.iter().any(|used| used == number);
             assert_eq!(is_mapped && is_random, is_used, "zone {number}: {zone:?}");
+            assert_eq!(zone.is_active, self.zones.active.contains(&number), "zone {number}: {zone:?}");
         }
         assert!(self.zones.active.len() <= self.zones.most_active, "{:?}", self.zones.active);
     }

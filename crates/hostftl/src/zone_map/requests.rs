@@ -3,21 +3,13 @@
 use super::config::DEFAULT_LOG;
 use super::format::LOST;
 use super::{Shape, ZoneMap};
+use crate::below::{Reading, Run, overlay};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::command::Payload;
 use nandscape_core::{
     BlockCommand, Cause, Extent, FlashError, FtlError, Hint, Issue, Lpn, NamespaceError, NamespaceResult, Op,
     Ppn, SimTime, Subsystem, Token,
 };
-
-/// Neighbouring bytes of the zones that one command reads.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    /// First byte in the zoned namespace, and in the payload.
-    offset: u64,
-    at: u64,
-    len: u64,
-}
 
 impl Shape {
     /// The whole unit that an extent is, if it is one.
@@ -151,14 +143,8 @@ impl<S: Subsystem> ZoneMap<S> {
         buffer.fill(0);
         let result = self.read_unit(span.lpn, old, &mut buffer, issue).and_then(|read| {
             issue.after = read;
-            if !buffer.is_empty() {
-                let part = &mut buffer[span.start as usize..][..span.len as usize];
-                match data {
-                    Some(data) => part.copy_from_slice(data),
-                    None => part.fill(0),
-                }
-            }
-            self.append(log, 1, (!buffer.is_empty()).then_some(&*buffer), issue)
+            let unit = overlay(&mut buffer, span.start as usize, span.len as usize, data);
+            self.append(log, 1, unit, issue)
         });
         self.buffer = buffer;
         let (place, _, done) = result?;
@@ -180,9 +166,7 @@ impl<S: Subsystem> ZoneMap<S> {
     }
 
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
-        let mut done = Token::NONE;
-        let mut run: Option<Run> = None;
-        let mut zone = u32::MAX;
+        let mut reading = Reading::new(at);
         for span in extent.pages(self.shape.unit_bytes) {
             let place = self.map.get(span.lpn);
             if place == LOST {
@@ -196,32 +180,10 @@ impl<S: Subsystem> ZoneMap<S> {
                 continue;
             }
             let offset = self.offset(place) + u64::from(span.start);
-            let is_next = |run: &&mut Run| {
-                run.offset + run.len == offset
-                    && run.at + run.len == span.at
-                    && zone == self.zones.block_of(place)
-            };
-            if let Some(run) = run.as_mut().filter(is_next) {
-                run.len += len;
-                continue;
-            }
-            zone = self.zones.block_of(place);
-            let before = run.replace(Run { offset, at: span.at, len });
-            if let Some(before) = before {
-                let read = self.read_run_of(before, data.as_deref_mut(), at)?;
-                done = self.below.join(done, read);
-            }
+            let run = Run { zone: self.zones.block_of(place), offset, at: span.at, len };
+            reading.add(&mut self.below, run, data.as_deref_mut())?;
         }
-        if let Some(last) = run {
-            let read = self.read_run_of(last, data, at)?;
-            done = self.below.join(done, read);
-        }
-        Ok(done)
-    }
-
-    fn read_run_of(&mut self, run: Run, data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
-        let part = data.map(|data| &mut data[run.at as usize..][..run.len as usize]);
-        self.below.read(Extent::new(run.offset, run.len), part, Issue::new(at, Cause::Host))
+        reading.end(&mut self.below, data)
     }
 
     /// Drops the units that an extent wholly covers.

@@ -1,7 +1,7 @@
 //! `dm-zoned` over zones of which some are conventional: cuts at every operation of the flash below both,
 //! random commands against a plain list of bytes, and what reclaim does when.
 
-use super::support::{AsFtl, Mixed, is_read_only, mixed, nand, params_of, setup, submit};
+use super::support::{AsFtl, Mixed, check, mixed, nand, outlives_failing_zones, params_of, setup, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -110,14 +110,6 @@ fn open(nand: Nand, keys: &[(&str, &str)], plan: &FaultPlan) -> (Layer, Handle) 
     (layer.unwrap_or_else(|error| panic!("{error}")).0, handle)
 }
 
-/// Every byte as it must be.
-fn check(layer: &mut Layer, bytes: &[u8], context: &str) {
-    let mut found = vec![0xa5; bytes.len()];
-    submit(layer, Op::Read, Extent::new(0, bytes.len() as u64), Payload::Read(&mut found)).unwrap();
-    let wrong = found.iter().zip(bytes).position(|(found, expected)| found != expected);
-    assert_eq!(wrong.map(|at| (at, found[at], bytes[at])), None, "byte, found, expected; {context}");
-}
-
 #[test]
 fn what_was_written_is_read_over_restarts() {
     let all: [&[(&str, &str)]; 3] = [
@@ -211,42 +203,9 @@ fn what_was_written_is_read_over_restarts() {
 
 #[test]
 fn data_outlives_zones_that_fail_until_too_few_are_left() {
-    let mut ended = 0;
-    for seed in 0..6 {
-        let plan = FaultPlan { program: 0.004, erase: 0.006, seed, ..FaultPlan::default() };
-        let keys = [("block", "512"), ("reserved", "6")];
-        let (mut layer, mut handle) = open(nand(GEOMETRY), &keys, &plan);
-        let mut rng = seeded(seed);
-        let capacity = layer.namespaces()[0].capacity_bytes;
-        let mut bytes = vec![0u8; capacity as usize];
-        for step in 0..8_000 {
-            let context = format!("seed {seed}, step {step}");
-            let page = below(&mut rng, capacity / 512);
-            let range = page as usize * 512..(page as usize + 1) * 512;
-            let data = vec![step as u8 | 1; 512];
-            match submit(&mut layer, Op::Write, Extent::new(page * 512, 512), Payload::Write(&data)) {
-                Ok(_) => bytes[range].copy_from_slice(&data),
-                Err(error) => {
-                    assert!(is_read_only(&error), "{error}: {context}");
-                    ended += 1;
-                    break;
-                }
-            }
-            if step % 500 == 499 {
-                check(&mut layer, &bytes, &context);
-                Subsystem::check_invariants(&layer);
-            }
-            if step % 2_000 == 1_999 {
-                submit(&mut layer, Op::Flush, Extent::new(0, 0), Payload::None).unwrap();
-                drop(layer);
-                let plan = FaultPlan { seed: seed ^ (step << 8), ..plan.clone() };
-                (layer, handle) = open(handle.nand(), &keys, &plan);
-                check(&mut layer, &bytes, &context);
-            }
-        }
-        check(&mut layer, &bytes, "at the end");
-    }
-    assert!(ended > 0, "no device ended");
+    let plan = FaultPlan { program: 0.004, erase: 0.006, ..FaultPlan::default() };
+    let reopen = |nand, plan: &FaultPlan| open(nand, &[("block", "512"), ("reserved", "6")], plan);
+    outlives_failing_zones(reopen, (&plan, &nand(GEOMETRY)), 6, (8_000, 2_000), 512);
 }
 
 const TIMING: Timing = Timing {

@@ -1,6 +1,6 @@
 //! Random commands against a plain map, with restarts in between.
 
-use super::support::{AsFtl, is_read_only, nand, params, setup, submit};
+use super::support::{AsFtl, check, nand, outlives_failing_zones, params, setup, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockCommand, Clocked, Command, Extent, Geometry, Hint, Op, SimTime, Subsystem};
@@ -33,14 +33,6 @@ fn open(nand: Nand, keys: &[(&str, &str)], plan: &FaultPlan) -> (Map, Handle) {
     let (device, handle) = CrashDevice::new(nand, Buffer::None, plan, false);
     let map = AsFtl::open(device, &zones(), &params(keys), Sabotage::None);
     (map.unwrap_or_else(|error| panic!("{error}")).0, handle)
-}
-
-/// Every byte as it must be.
-fn check(map: &mut Map, bytes: &[u8], context: &str) {
-    let mut found = vec![0xa5; bytes.len()];
-    submit(map, Op::Read, Extent::new(0, bytes.len() as u64), Payload::Read(&mut found)).unwrap();
-    let wrong = found.iter().zip(bytes).position(|(found, expected)| found != expected);
-    assert_eq!(wrong.map(|at| (at, found[at], bytes[at])), None, "byte, found, expected; {context}");
 }
 
 #[test]
@@ -123,40 +115,7 @@ fn what_was_written_is_read_over_restarts_whatever_the_keys() {
 
 #[test]
 fn data_outlives_zones_that_fail_until_too_few_are_left() {
-    let mut ended = 0;
-    for seed in 0..8 {
-        let plan = FaultPlan { program: 0.004, erase: 0.004, seed, ..FaultPlan::default() };
-        let keys = [("op", "1.5"), ("streams", "1")];
-        let (mut map, mut handle) = open(nand(GEOMETRY), &keys, &plan);
-        let mut rng = seeded(seed);
-        let capacity = map.namespaces()[0].capacity_bytes;
-        let mut bytes = vec![0u8; capacity as usize];
-        for step in 0..12_000 {
-            let context = format!("seed {seed}, step {step}");
-            let page = below(&mut rng, capacity / 2048);
-            let range = page as usize * 2048..(page as usize + 1) * 2048;
-            let data = vec![step as u8 | 1; 2048];
-            match submit(&mut map, Op::Write, Extent::new(page * 2048, 2048), Payload::Write(&data)) {
-                Ok(_) => bytes[range].copy_from_slice(&data),
-                Err(error) => {
-                    assert!(is_read_only(&error), "{error}: {context}");
-                    ended += 1;
-                    break;
-                }
-            }
-            if step % 500 == 499 {
-                check(&mut map, &bytes, &context);
-                map.check_invariants();
-            }
-            if step % 3_000 == 2_999 {
-                submit(&mut map, Op::Flush, Extent::new(0, 0), Payload::None).unwrap();
-                drop(map);
-                let plan = FaultPlan { seed: seed ^ (step << 8), ..plan.clone() };
-                (map, handle) = open(handle.nand(), &keys, &plan);
-                check(&mut map, &bytes, &context);
-            }
-        }
-        check(&mut map, &bytes, "at the end");
-    }
-    assert!(ended > 0, "no device ended");
+    let plan = FaultPlan { program: 0.004, erase: 0.004, ..FaultPlan::default() };
+    let reopen = |nand, plan: &FaultPlan| open(nand, &[("op", "1.5"), ("streams", "1")], plan);
+    outlives_failing_zones(reopen, (&plan, &nand(GEOMETRY)), 8, (12_000, 3_000), 2048);
 }

@@ -1,6 +1,7 @@
 //! Zoned namespaces to put a layer on, and a layer as the crash harness wants it.
 
 use nandscape_core::command::Payload;
+use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     Allocation, AnyDevice, BlockCommand, Capabilities, Command, Cost, Deferral, Extent, FlashLayer,
     FlashState, Ftl, FtlError, FtlResult, FtlStats, Geometry, Hint, Info, Inspect, LogStatus, Logs, Lpn,
@@ -9,6 +10,7 @@ use nandscape_core::{
 use nandscape_ftl::{Journal, JournalOptions, PageMap, page_map};
 use nandscape_hostftl::zone_map::{self, Sabotage};
 use nandscape_hostftl::{DmZoned, ZoneMap, dm_zoned};
+use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::SharedDevice;
 use nandscape_namespace::sets::share;
@@ -16,7 +18,7 @@ use nandscape_namespace::zones::{
     self, BlockPart, CommandTimes, FlashRules, ImpliedOob, ZoneLayout, ZoneSetup, ZoneStartError,
     ZoneStripes, ZonedNamespace, with_conventional,
 };
-use nandscape_testkit::crash::CrashDevice;
+use nandscape_testkit::crash::{CrashDevice, Handle};
 use std::collections::BTreeMap;
 
 /// Zones of `pages` pages over `dies` dies with a block of each.
@@ -275,4 +277,56 @@ impl<L: Over> Ftl for AsFtl<L> {
 /// Asserts that an error is one of a device that takes no more writes.
 pub fn is_read_only(error: &NamespaceError) -> bool {
     matches!(error, NamespaceError::Ftl(FtlError::ReadOnly { .. }))
+}
+
+/// Every byte as it must be.
+pub fn check<S: Subsystem>(layer: &mut S, bytes: &[u8], context: &str) {
+    let mut found = vec![0xa5; bytes.len()];
+    submit(layer, Op::Read, Extent::new(0, bytes.len() as u64), Payload::Read(&mut found)).unwrap();
+    let wrong = found.iter().zip(bytes).position(|(found, expected)| found != expected);
+    assert_eq!(wrong.map(|at| (at, found[at], bytes[at])), None, "byte, found, expected; {context}");
+}
+
+/// Random writes of pages while blocks fail, with starts in between, until a layer is read-only, which some
+/// of the seeds must reach. What was answered stays.
+pub fn outlives_failing_zones<S: Subsystem>(
+    open: impl Fn(Nand, &FaultPlan) -> (S, Handle),
+    (plan, nand): (&FaultPlan, &Nand),
+    seeds: u64,
+    (steps, steps_per_start): (u64, u64),
+    page: u64,
+) {
+    let mut ended = 0;
+    for seed in 0..seeds {
+        let (mut layer, mut handle) = open(nand.clone(), &FaultPlan { seed, ..plan.clone() });
+        let mut rng = seeded(seed);
+        let capacity = layer.namespaces()[0].capacity_bytes;
+        let mut bytes = vec![0u8; capacity as usize];
+        for step in 0..steps {
+            let context = format!("seed {seed}, step {step}");
+            let offset = below(&mut rng, capacity / page) * page;
+            let data = vec![step as u8 | 1; page as usize];
+            match submit(&mut layer, Op::Write, Extent::new(offset, page), Payload::Write(&data)) {
+                Ok(_) => bytes[offset as usize..][..page as usize].copy_from_slice(&data),
+                Err(error) => {
+                    assert!(is_read_only(&error), "{error}: {context}");
+                    ended += 1;
+                    break;
+                }
+            }
+            if step % 500 == 499 {
+                check(&mut layer, &bytes, &context);
+                layer.check_invariants();
+            }
+            if step % steps_per_start == steps_per_start - 1 {
+                submit(&mut layer, Op::Flush, Extent::new(0, 0), Payload::None).unwrap();
+                drop(layer);
+                (layer, handle) =
+                    open(handle.nand(), &FaultPlan { seed: seed ^ (step << 8), ..plan.clone() });
+                check(&mut layer, &bytes, &context);
+            }
+        }
+        check(&mut layer, &bytes, "at the end");
+    }
+    assert!(ended > 0, "no device ended");
 }
