@@ -7,7 +7,6 @@ use super::sabotage::Sabotage;
 use super::setup::ZoneSetup;
 use super::tag::ZoneOob;
 use crate::sets::{Order, Part};
-use nandscape_core::Splitter;
 use nandscape_core::{BlockCommand, Extent, FlashDevice, Ftl, NamespaceResult, Oob, Op, SimTime, Token};
 
 /// Zones over a device, the first of them conventional, as the flash holds them. The first
@@ -60,7 +59,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     #[inline]
     pub(super) fn is_conventional(&self, extent: Extent) -> bool {
         self.conventional.is_some()
-            && extent.offset / self.size_bytes() < u64::from(self.table.layout().conventional)
+            && self.by_zone.quotient(extent.offset) < u64::from(self.table.layout().conventional)
     }
 
     /// Trims blocks, or writes zeroes to a conventional zone. What a host deallocates in a zone with a write
@@ -74,12 +73,11 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         } else {
             self.table.check_read(first, blocks)?;
         }
-        let size = self.size_bytes();
         let mut done = Token::NONE;
         let mut byte = extent.offset;
         while byte < extent.end() {
-            let (zone, from) = Splitter::new(size).split(byte);
-            let len = (size - from).min(extent.end() - byte);
+            let (zone, from) = self.by_zone.split(byte);
+            let len = (self.by_zone.divisor() - from).min(extent.end() - byte);
             byte += len;
             if !self.table.is_conventional(zone as u32) {
                 continue;

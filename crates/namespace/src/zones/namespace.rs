@@ -42,7 +42,7 @@ pub struct ZonedNamespace<D, O> {
     times: CommandTimes,
     /// Bytes of the namespace by logical blocks, and zones.
     by_block: Splitter,
-    by_zone: Splitter,
+    pub(super) by_zone: Splitter,
     /// When the controller is through with the commands so far, and draws of their times.
     busy: SimTime,
     draws: Xoshiro256PlusPlus,

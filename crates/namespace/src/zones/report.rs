@@ -152,13 +152,13 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
 
     fn allocation(&self, extent: Extent) -> Allocation {
         let block = u64::from(self.table.layout().block_bytes);
-        let zone = extent.offset / self.size_bytes();
+        let zone = self.by_zone.quotient(extent.offset);
         if zone >= u64::from(self.table.layout().zones) {
             return Allocation { is_mapped: false, bytes: extent.len };
         }
-        let start = zone * self.size_bytes();
+        let start = zone * self.by_zone.divisor();
         if let Some(conventional) = self.conventional.as_ref().filter(|_| self.is_conventional(extent)) {
-            let len = extent.len.min(start + self.size_bytes() - extent.offset);
+            let len = extent.len.min(start + self.by_zone.divisor() - extent.offset);
             let inside = conventional.inside(zone as u32, extent.offset - start, len);
             return if inside.len == 0 {
                 Allocation { is_mapped: false, bytes: len }
@@ -168,7 +168,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
         }
         let end = start + self.table.written(zone as u32) * block;
         let is_mapped = extent.offset < end;
-        let until = if is_mapped { end } else { start + self.size_bytes() };
+        let until = if is_mapped { end } else { start + self.by_zone.divisor() };
         Allocation { is_mapped, bytes: (until - extent.offset).min(extent.len) }
     }
 
@@ -215,10 +215,3 @@ impl<O: ZoneOob, D: FlashDevice<O>> Mapping for ZonedNamespace<D, O> {
 }
 
 impl<O: ZoneOob, D: FlashDevice<O>> Logs for ZonedNamespace<D, O> {}
-
-impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
-    /// Bytes from one zone to the next.
-    pub(super) fn size_bytes(&self) -> u64 {
-        self.table.layout().size * u64::from(self.table.layout().block_bytes)
-    }
-}
