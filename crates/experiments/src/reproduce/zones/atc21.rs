@@ -6,12 +6,13 @@
 //! smaller: blocks have fewer pages and planes fewer blocks, with all dies. Times that belong to a block or a
 //! zone are smaller by the same factor, so that they stay in proportion to the data.
 
+use super::band;
 use super::driver::{Load, Seen, run};
 use crate::Result;
 use crate::reproduce::{Context, Done, Reproduction, Sabotage, Table, experiment};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::zone::{ZoneAction, ZoneCommand};
-use nandscape_core::{BlockCommand, Command, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, Command, Extent, Geometry, Hint, Op, SimTime, Subsystem, units};
 use nandscape_report::{RowKind, RowSeries};
 use nandscape_stack::{RunError, build_subsystem};
 use rayon::prelude::*;
@@ -23,14 +24,8 @@ const FIG_5: &str = "[ATC21 fig 5]";
 const TABLE_3: &str = "[ATC21 table 3]";
 
 const KIB: u64 = 1024;
-const PAGE: u64 = 16 * KIB;
 const MIB: f64 = 1_048_576.0;
 const MS: u64 = 1_000_000;
-/// Dies of the presets, pages of a block, blocks of a die, zones.
-const DIES: u32 = 32;
-const PAGES: u32 = 2160;
-const BLOCKS: u32 = 1941;
-const COUNT: u32 = 1771;
 /// Pages of a block here, and by how much blocks and zones are fewer.
 const SMALL_PAGES: u32 = 72;
 const FEWER: u32 = 9;
@@ -239,14 +234,38 @@ impl Writers {
     }
 }
 
+/// What the zoned preset has, whose flash the others share.
+struct Whole {
+    geometry: Geometry,
+    erase_ns: u64,
+    zones: u32,
+    reset_ns: u64,
+}
+
+impl Whole {
+    fn new(context: &Context<'_>) -> Result<Self> {
+        let config = context.config(Some(ZONES.preset), &[])?;
+        let keys = &config.to_json()["zone"];
+        let reset = keys["reset_time"].as_str().and_then(|text| units::parse_time_ns(text).ok());
+        Ok(Self {
+            geometry: config.geometry,
+            erase_ns: config.timing.erase_ns,
+            zones: keys["count"].as_u64().expect("the preset has a number of zones") as u32,
+            reset_ns: reset.expect("the preset has a time of resets"),
+        })
+    }
+}
+
 impl Drive {
     fn new(case: &Case, context: &Context<'_>) -> Result<Self> {
         context.check_stop()?;
-        let part = |ns: f64| format!("{:.0}ns", ns * f64::from(SMALL_PAGES) / f64::from(PAGES));
-        let capacity = u64::from(SMALL_PAGES * DIES) * PAGE;
+        let whole = Whole::new(context)?;
+        let pages = f64::from(whole.geometry.pages_per_block);
+        let part = |ns: u64| format!("{:.0}ns", ns as f64 * f64::from(SMALL_PAGES) / pages);
+        let capacity = u64::from(SMALL_PAGES * whole.geometry.units()) * u64::from(whole.geometry.page_bytes);
         let size = capacity.next_power_of_two();
-        let (erase, reset) = (part(20e3), part(1.58e6));
-        let (blocks, zones) = (BLOCKS / FEWER, COUNT / FEWER);
+        let (erase, reset) = (part(whole.erase_ns), part(whole.reset_ns));
+        let (blocks, zones) = (whole.geometry.blocks_per_plane / FEWER, whole.zones / FEWER);
         let keys: Vec<(&str, &dyn Display)> = vec![
             ("device.pages_per_block", &SMALL_PAGES),
             ("device.blocks_per_plane", &blocks),
@@ -365,7 +384,8 @@ impl Curve {
             }
             *moved = drive.subsystem.inspect().layer(0).stats().gc_moved_pages;
         }
-        let pages = Self::STEPS * step / PAGE;
+        let page = drive.subsystem.namespaces()[0].page_bytes;
+        let pages = Self::STEPS * step / u64::from(page);
         Ok(Self { steps, waf: 1.0 + (moved[3] - moved[2]) as f64 / pages as f64 })
     }
 
@@ -409,16 +429,13 @@ impl Curve {
     }
 }
 
-fn band(published: f64, share: f64) -> std::ops::RangeInclusive<f64> {
-    published * (1.0 - share)..=published * (1.0 + share)
-}
-
 fn overwrite(context: &Context<'_>, out: &mut Table) -> Done {
     let cases = [LITTLE, MUCH, ZONES, STREAMS];
     for case in &cases[..3] {
-        let config = context.config(Some(case.preset), &[])?.to_json();
+        let config = context.config(Some(case.preset), &[])?;
+        let media = f64::from(config.geometry.pages()) * f64::from(config.geometry.page_bytes);
+        let config = config.to_json();
         let number = |table: &str, key: &str| config[table][key].as_f64().unwrap_or(f64::NAN);
-        let media = number("device", "blocks_per_plane") * f64::from(DIES * PAGES) * PAGE as f64;
         let host = if case.preset == ZONES.preset {
             number("zone", "count") * 1077.0 * MIB
         } else {

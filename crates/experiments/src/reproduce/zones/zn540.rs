@@ -2,6 +2,7 @@
 //! management, reads, writes and appends alone, and what each does to the other. One set of parameters, that
 //! of the preset, for every row; the device has fewer zones, which changes nothing that is measured.
 
+use super::band;
 use super::driver::{Load, Seen, run};
 use crate::Result;
 use crate::reproduce::{Context, Done, Reproduction, Sabotage, Table, experiment};
@@ -158,11 +159,6 @@ impl Drive {
 
 fn write(at: u64, len: u64) -> Command {
     BlockCommand::new(Op::Write, Extent::new(at, len), Hint::default()).into()
-}
-
-/// Within a tenth, a seventh and so on of the published figure.
-fn band(published: f64, share: f64) -> std::ops::RangeInclusive<f64> {
-    published * (1.0 - share)..=published * (1.0 + share)
 }
 
 fn rows(context: &Context<'_>, out: &mut Table) -> Done {
