@@ -18,7 +18,8 @@ use std::time::Instant;
 const DEPTH: usize = 32;
 const AHEAD: usize = 8;
 const ROUNDS: usize = 15;
-const WRITES_PER_ROUND: u64 = 500_000;
+/// The system counts processor time in steps of some milliseconds, so a round takes hundreds of them.
+const WRITES_PER_ROUND: u64 = 3_000_000;
 
 trait Device {
     fn pages(&self) -> u64;

@@ -19,7 +19,8 @@ const DIES: u32 = ZONE_DIES;
 const ZONE_PAGES: u32 = DIES * GEOMETRY.pages_per_block;
 const PAGE: u64 = GEOMETRY.page_bytes as u64;
 const ROUNDS: usize = 21;
-const PAGES_PER_ROUND: u32 = 2_000_000;
+/// The system counts processor time in steps of some milliseconds, so a round takes hundreds of them.
+const PAGES_PER_ROUND: u32 = 40_000_000;
 
 /// What no simulator of zones on dies can do without: write pointers, the blocks of each zone, free blocks,
 /// the write pointer of each block, the dies and buses. No commands, states, limits, causes or counters.
