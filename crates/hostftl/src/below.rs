@@ -146,7 +146,8 @@ impl Reading {
     }
 }
 
-/// Puts bytes of a host, or zeroes, over those of a unit that is written again; the unit's, if bytes are kept.
+/// Puts bytes of a host, or zeroes, over those of a unit that is written again; the unit's, if bytes are
+/// kept.
 pub(crate) fn overlay<'a>(
     unit: &'a mut [u8],
     start: usize,
