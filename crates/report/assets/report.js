@@ -413,7 +413,9 @@
   const describe = (card) => {
     if (!card.cell) return "";
     const [column, row] = card.cell;
-    const parts = [card.names.get(card.states[column][row]), `${shareOf(card, "written", column, row)} % written`];
+    const letter = card.states[column][row];
+    const parts = [card.names.get(letter)];
+    if (letter !== "n") parts.push(`${shareOf(card, "written", column, row)} % written`);
     const valid = shareOf(card, "valid", column, row);
     if (valid != null) parts.push(`${valid} % valid`);
     return `${zonesOf(card, row)} at ${nanos(card.time[column])}: ${parts.join(", ")}`;
@@ -471,8 +473,8 @@
         const letter = states[column][row];
         if (card.view === "state") {
           c.fillStyle = inks.get(letter);
-          // What cannot be written any more has no share.
-          c.globalAlpha = letter === "r" || letter === "x" ? 1 : 0.3 + 0.7 * (shareOf(card, "written", column, row) / 100);
+          // What has no write pointer, or cannot be written any more, has no share.
+          c.globalAlpha = "nrx".includes(letter) ? 1 : 0.3 + 0.7 * (shareOf(card, "written", column, row) / 100);
         } else {
           const percent = shareOf(card, card.view, column, row);
           c.fillStyle = percent == null ? unknown : `rgb(${shade(percent / 100)})`;
