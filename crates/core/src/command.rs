@@ -2,6 +2,7 @@
 
 use crate::addr::Extent;
 use crate::clock::Token;
+use crate::device::Oob;
 use crate::error::{NamespaceError, NamespaceResult};
 use crate::ftl::Hint;
 use crate::vector::{ChunkDescriptor, MediaEvent, SectorErrors, VectorCommand, VectorGeometry};
@@ -165,6 +166,12 @@ pub enum Payload<'a> {
     Write(&'a [u8]),
     /// Where to put what is read, `extent.len` bytes.
     Read(&'a mut [u8]),
+    /// Of a vector write: data as above, if there is any, and what the host keeps beside each page
+    /// ([`VectorGeometry::keeps_host_oob`]), in the order of the list.
+    WriteOob(Option<&'a [u8]>, &'a [Oob]),
+    /// Of a vector read: the same, one for each run of sectors on a page that follow each other in the list.
+    /// A sector that cannot be read is a run by itself, and changes nothing.
+    ReadOob(Option<&'a mut [u8]>, &'a mut [Oob]),
 }
 
 /// What hosts asked for, since the last reset. Counted at submission, so a request that failed is in it.

@@ -140,6 +140,8 @@ pub struct Inspect<'a> {
     pub zones: Option<&'a dyn ZoneReports>,
     /// Chunks, where a namespace has vector access.
     pub vectors: Option<&'a dyn VectorReports>,
+    /// Memory of software of the host that is no layer, in bytes.
+    pub host_bytes: u64,
 }
 
 impl<'a> Inspect<'a> {

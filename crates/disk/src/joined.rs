@@ -164,7 +164,9 @@ impl Joined {
         let mut memory = std::mem::take(&mut self.memory);
         memory.resize(part.len as usize, 0);
         let done = match payload {
-            Payload::None => self.stores[store].apply(inner, Payload::None),
+            Payload::None | Payload::WriteOob(..) | Payload::ReadOob(..) => {
+                self.stores[store].apply(inner, Payload::None)
+            }
             Payload::Write(bytes) => {
                 self.copy(command.extent, store, part, |host, own, len| {
                     memory[own..own + len].copy_from_slice(&bytes[host..host + len]);

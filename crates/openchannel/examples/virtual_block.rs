@@ -33,6 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         spans_planes: true,
         cached_units: None,
         resets_free: false,
+        resets_open: false,
+        host_oob: false,
         failed_program: FailedProgram::ClosesChunk,
         endurance: Some(3000),
         times: MediaTimes { read_ns: 60_000, write_ns: 600_000, reset_ns: 3_000_000 },

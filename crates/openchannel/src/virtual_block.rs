@@ -2,7 +2,7 @@
 
 use crate::{Host, HostError, HostResult};
 use nandscape_core::SimTime;
-use nandscape_core::vector::{ChunkState, SectorAddress, VectorGeometry};
+use nandscape_core::vector::{ChunkState, SectorAddress, Stripes, VectorGeometry};
 
 /// A virtual block: a chunk from each of some parallel units. Bytes go to the chunks in stripes of
 /// [`VectorGeometry::write_best`] sectors, so that a long write uses all parallel units at once.
@@ -18,21 +18,15 @@ pub struct VirtualBlock {
 }
 
 impl VirtualBlock {
-    /// The chunk of a number from each parallel unit of a range, by group first: unit `u` is group
-    /// `u % groups` and unit `u / groups` there, so that neighbours share no channel.
+    /// The chunk of a number from each parallel unit of a range, see [`VectorGeometry::chunk_in`].
     pub fn over(
         host: &mut Host<'_>,
         units: std::ops::Range<u32>,
         chunk: u32,
         at: SimTime,
     ) -> HostResult<Self> {
-        let groups = u32::from(host.geometry().groups);
-        let address = |unit: u32| SectorAddress {
-            group: (unit % groups) as u16,
-            unit: (unit / groups) as u16,
-            chunk,
-            sector: 0,
-        };
+        let geometry = *host.geometry();
+        let address = |unit| geometry.chunk_in(unit, chunk);
         Self::of(host, units.map(address).collect(), at)
     }
 
@@ -81,19 +75,10 @@ impl VirtualBlock {
         self.geometry.sectors as u64 * self.chunks.len() as u64
     }
 
-    /// The chunk, and the sector there, of a sector of the virtual block. The last stripe of the chunks is
-    /// narrower where the size of a chunk is no multiple of a stripe.
+    /// The chunk, and the sector there, of a sector of the virtual block.
     fn place(&self, sector: u64) -> (usize, u32) {
-        let stripe = u64::from(self.geometry.write_best.min(self.geometry.sectors));
-        let chunks = self.chunks.len() as u64;
-        let whole = u64::from(self.geometry.sectors) / stripe * stripe;
-        let (base, stripe, rest) = if sector < whole * chunks {
-            (0, stripe, sector)
-        } else {
-            (whole, u64::from(self.geometry.sectors) - whole, sector - whole * chunks)
-        };
-        let (row, within) = (rest / (stripe * chunks), rest % (stripe * chunks));
-        ((within / stripe) as usize, (base + row * stripe + within % stripe) as u32)
+        let (chunk, sector) = Stripes::new(&self.geometry, self.chunks.len() as u32).place(sector);
+        (chunk as usize, sector)
     }
 
     fn addresses(&self, from: u64, count: u64) -> Vec<SectorAddress> {

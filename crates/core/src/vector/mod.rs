@@ -2,9 +2,11 @@
 //! are refused (Open-Channel SSD specification 2.0). [`mod@format`] has the address formats.
 
 pub mod format;
+mod stripes;
 
 use crate::words;
 pub use format::{AddressFormat, DeviceFormat, Field, PageAddress, PageShape};
+pub use stripes::Stripes;
 
 /// Most addresses of a command.
 pub const MOST_ADDRESSES: usize = 64;
@@ -96,6 +98,10 @@ pub struct VectorGeometry {
     pub cached: u32,
     /// A free chunk can be reset again.
     pub resets_free: bool,
+    /// An open chunk can be reset: no rule of the specification, and a habit of emulators.
+    pub resets_open: bool,
+    /// Beside each page the device keeps an [`crate::Oob`] of the host's, and nothing of its own.
+    pub keeps_host_oob: bool,
     /// Times of the medium.
     pub times: MediaTimes,
     /// Pages and planes below the sectors, for addresses of version 1.2.
@@ -124,6 +130,13 @@ impl VectorGeometry {
             && address.unit < self.units
             && address.chunk < self.chunks
             && address.sector < self.sectors
+    }
+
+    /// The chunk of a number in a parallel unit, group first: unit `u` is group `u % groups` and unit
+    /// `u / groups` there, so that neighbours share no channel.
+    pub const fn chunk_in(&self, unit: u32, chunk: u32) -> SectorAddress {
+        let groups = self.groups as u32;
+        SectorAddress { group: (unit % groups) as u16, unit: (unit / groups) as u16, chunk, sector: 0 }
     }
 
     /// The number of a chunk among all: by group, then parallel unit, as chunk reports count.

@@ -158,7 +158,8 @@ impl Stack {
             stat.faults.torn_pages = health.torn_pages;
             stat.space.bad_blocks = health.bad_blocks;
         }
-        let (counts, cost) = sums::layers(layers);
+        let (counts, mut cost) = sums::layers(layers);
+        cost.host_dram_bytes += inside.host_bytes;
         stat.host = sums::hosts(subsystem, None);
         stat.flash = sums::flash(layers);
         stat.waf = sums::waf(subsystem, layers, stat.flash.programs, &stat.host);

@@ -1,6 +1,6 @@
 //! The forward map and the sectors that hold data.
 
-use nandscape_core::{Lpn, Ppn};
+use nandscape_core::{Allocation, Extent, Lpn, Ppn};
 use nandscape_memory::prefetch;
 use std::cell::Cell;
 
@@ -92,6 +92,25 @@ impl Map {
             at = chunk_end;
         }
         None
+    }
+
+    /// Whether the byte at the start of an extent lies in a mapped page, and up to where this stays so. The
+    /// pages have `page_bytes` bytes and the map describes `capacity_bytes`.
+    pub fn mapped_at(&self, extent: Extent, page_bytes: u32, capacity_bytes: u64) -> Allocation {
+        let page = u64::from(page_bytes);
+        let inside = extent.end().min(capacity_bytes);
+        if inside <= extent.offset {
+            return Allocation { is_mapped: false, bytes: extent.len };
+        }
+        let (first, end) = ((extent.offset / page) as u32, inside.div_ceil(page) as u32);
+        let is_mapped = self.get(Lpn(first)).is_some();
+        let change = if is_mapped {
+            (first..end).find(|lpn| !self.get(Lpn(*lpn)).is_some())
+        } else {
+            self.next_mapped(first, end).map(|lpn| lpn.0)
+        };
+        let bytes = change.map_or(extent.len, |lpn| u64::from(lpn) * page - extent.offset);
+        Allocation { is_mapped, bytes }
     }
 
     /// Memory of it.

@@ -443,21 +443,7 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
     }
 
     fn allocation(&self, extent: Extent) -> Allocation {
-        let page_bytes = u64::from(self.page_bytes);
-        let inside = extent.end().min(self.capacity_bytes);
-        if inside <= extent.offset {
-            return Allocation { is_mapped: false, bytes: extent.len };
-        }
-        let first = (extent.offset / page_bytes) as u32;
-        let end = inside.div_ceil(page_bytes) as u32;
-        let is_mapped = self.map.get(Lpn(first)).is_some();
-        let change = if is_mapped {
-            (first..end).find(|lpn| !self.map.get(Lpn(*lpn)).is_some())
-        } else {
-            self.map.next_mapped(first, end).map(|lpn| lpn.0)
-        };
-        let bytes = change.map_or(extent.len, |lpn| u64::from(lpn) * page_bytes - extent.offset);
-        Allocation { is_mapped, bytes }
+        self.map.mapped_at(extent, self.page_bytes, self.capacity_bytes)
     }
 
     fn stats(&self) -> FtlStats {

@@ -80,9 +80,9 @@ impl Chunks {
     pub fn check_reset(&self, address: SectorAddress) -> Result<(), VectorError> {
         match self.get(address).state {
             ChunkState::Offline => Err(VectorError::Offline),
-            ChunkState::Open => Err(VectorError::InvalidReset),
+            ChunkState::Open if !self.geometry.resets_open => Err(VectorError::InvalidReset),
             ChunkState::Free if !self.geometry.resets_free => Err(VectorError::InvalidReset),
-            ChunkState::Free | ChunkState::Closed => Ok(()),
+            ChunkState::Free | ChunkState::Open | ChunkState::Closed => Ok(()),
         }
     }
 

@@ -96,6 +96,8 @@ mod tests {
                 spans_planes,
                 cached_units: None,
                 resets_free: false,
+                resets_open: false,
+                host_oob: false,
                 failed_program: crate::vector::FailedProgram::ClosesChunk,
                 endurance: None,
                 times: MediaTimes::default(),

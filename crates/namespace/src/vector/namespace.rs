@@ -17,7 +17,7 @@ use nandscape_core::vector::{
 };
 use nandscape_core::{
     Answer, Barrier, Cause, Command, FlashDevice, FlashError, FlashResult, FtlError, Issue, NamespaceError,
-    NamespaceInfo, NamespaceResult, Op, RecoveryReport, Reply, SimTime, Submitted, Token, Way,
+    NamespaceInfo, NamespaceResult, Oob, Op, RecoveryReport, Reply, SimTime, Submitted, Token, Way,
 };
 
 use super::wire::{CHUNK_BYTES, EVENT_BYTES, GEOMETRY_BYTES};
@@ -33,6 +33,8 @@ pub struct VectorNamespace<D, O> {
     pub(super) hosts: HostCounts,
     pub(super) counts: VectorCounts,
     pub(super) stores_data: bool,
+    /// Why commands are issued, and what the host waits for before it submits them.
+    pub(super) issued: (Cause, Token),
     /// Number of the next program.
     pub(super) next_seq: u64,
     pub(super) recovery: RecoveryReport,
@@ -73,6 +75,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             hosts: HostCounts::default(),
             counts: VectorCounts::default(),
             stores_data: capabilities.stores_data,
+            issued: (Cause::Host, Token::NONE),
             next_seq: 1,
             recovery: RecoveryReport::default(),
             scratch: Vec::new(),
@@ -115,18 +118,30 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
 
     /// Makes durable what was answered.
     pub(super) fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
-        Ok(self.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?)
+        let durable = self.device.barrier(Barrier::Durable, at).map_err(FtlError::from)?;
+        Ok(self.device.join(self.issued.1, durable))
+    }
+
+    /// What flash operations of a command are issued with.
+    const fn issue(&self, at: SimTime) -> Issue {
+        let (cause, after) = self.issued;
+        Issue::new(at, cause).after(after)
     }
 
     fn vector(&mut self, command: &VectorCommand, payload: Payload<'_>, at: SimTime) -> Submitted {
         match command {
-            VectorCommand::Read(addresses) => {
-                let data = if let Payload::Read(data) = payload { Some(data) } else { None };
-                self.read(addresses, data, at)
-            }
-            VectorCommand::Write(addresses) => {
-                let data = if let Payload::Write(data) = payload { Some(data) } else { None };
-                self.write(addresses, data, at)
+            VectorCommand::Read(addresses) => match payload {
+                Payload::Read(data) => self.read(addresses, Some(data), &mut [], at),
+                Payload::ReadOob(data, oob) => self.read(addresses, data, oob, at),
+                _ => self.read(addresses, None, &mut [], at),
+            },
+            VectorCommand::Write(addresses) => match payload {
+                Payload::Write(data) => self.write(addresses, Some(data), &[], at),
+                Payload::WriteOob(data, oob) => self.write(addresses, data, oob, at),
+                _ => self.write(addresses, None, &[], at),
+            },
+            VectorCommand::Copy { .. } if self.setup.host_oob => {
+                Err(NamespaceError::NotSupported { command: command.name() })
             }
             VectorCommand::Copy { sources, targets } => self.copy(sources, targets, at),
             VectorCommand::Reset(addresses) => self.reset(addresses, at),
@@ -196,12 +211,13 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         Some(Run { first, end })
     }
 
-    /// Reads the sectors of a run. An error of the medium is noted for each; gives `None` then.
+    /// Reads the sectors of a run, and what the host keeps beside its page. An error of the medium is noted
+    /// for each; gives `None` then.
     fn read_run(
         &mut self,
         addresses: &[SectorAddress],
         run: Run,
-        data: Option<&mut [u8]>,
+        (data, oob): (Option<&mut [u8]>, Option<&mut Oob>),
         issue: Issue,
         errors: &mut SectorErrors,
     ) -> NamespaceResult<Option<Token>> {
@@ -213,6 +229,12 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             None => self.device.read(spot.page, transfer, None, issue),
         };
         let error = match read {
+            Ok(read) if self.setup.host_oob => {
+                if let Some(oob) = oob {
+                    *oob = read.oob.host();
+                }
+                return Ok(Some(read.done));
+            }
             Ok(read) if read.oob.tag().is_none_or(|tag| tag.page == spot.page) => return Ok(Some(read.done)),
             Ok(_) | Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => {
                 VectorError::Unrecovered
@@ -224,13 +246,21 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         Ok(None)
     }
 
-    fn read(&mut self, addresses: &[SectorAddress], mut data: Option<&mut [u8]>, at: SimTime) -> Submitted {
+    fn read(
+        &mut self,
+        addresses: &[SectorAddress],
+        mut data: Option<&mut [u8]>,
+        oob: &mut [Oob],
+        at: SimTime,
+    ) -> Submitted {
         self.check_list(addresses, data.as_deref().map(<[u8]>::len))?;
+        let mut oob = oob.iter_mut();
         let sector_bytes = self.layout.vector().sector_bytes as usize;
         let mut errors = SectorErrors::default();
         let (mut done, mut pages) = (Token::NONE, 0);
         let mut first = 0;
         while first < addresses.len() {
+            let beside = oob.next();
             let Some(run) = self.run(addresses, first, MOST_ADDRESSES, &mut errors) else {
                 first += 1;
                 continue;
@@ -238,9 +268,9 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             first = run.end;
             let range = run.first * sector_bytes..run.end * sector_bytes;
             let part = data.as_deref_mut().map(|data| &mut data[range]);
-            let issue = Issue::new(at, Cause::Host);
+            let issue = self.issue(at);
             pages += 1;
-            if let Some(read) = self.read_run(addresses, run, part, issue, &mut errors)? {
+            if let Some(read) = self.read_run(addresses, run, (part, beside), issue, &mut errors)? {
                 done = self.device.join(done, read);
             }
         }
@@ -253,14 +283,25 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         Ok(answer(done, errors))
     }
 
-    fn write(&mut self, addresses: &[SectorAddress], data: Option<&[u8]>, at: SimTime) -> Submitted {
+    /// Writes sectors. With an OOB of the host there is one for each page, or none at all.
+    fn write(
+        &mut self,
+        addresses: &[SectorAddress],
+        data: Option<&[u8]>,
+        oob: &[Oob],
+        at: SimTime,
+    ) -> Submitted {
         self.check_list(addresses, data.map(<[u8]>::len))?;
-        self.chunks.check_write(addresses)?;
         let geometry = self.layout.vector();
+        let pages = addresses.len() / geometry.pages.sectors as usize;
+        if self.setup.host_oob && self.stores_data && oob.len() != pages {
+            return Err(VectorError::InvalidField.into());
+        }
+        self.chunks.check_write(addresses)?;
         self.hosts.writes += 1;
         self.hosts.write_bytes += addresses.len() as u64 * u64::from(geometry.sector_bytes);
         self.hosts.write_pages += addresses.len() as u64 / u64::from(geometry.pages.sectors);
-        let (done, errors) = self.program(addresses, data, Issue::new(at, Cause::Host), &[])?;
+        let (done, errors) = self.program(addresses, (data, oob), self.issue(at), &[])?;
         Ok(answer(done, errors))
     }
 
@@ -268,12 +309,13 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
     fn program(
         &mut self,
         addresses: &[SectorAddress],
-        data: Option<&[u8]>,
+        (data, oob): (Option<&[u8]>, &[Oob]),
         issue: Issue,
         after: &[Token],
     ) -> NamespaceResult<(Token, SectorErrors)> {
         let unit = self.layout.vector().write_min as usize;
         let unit_bytes = unit * self.layout.vector().sector_bytes as usize;
+        let planes = self.layout.vector().pages.chunk_planes() as usize;
         let mut errors = SectorErrors::default();
         let mut done = Token::NONE;
         for (index, sectors) in addresses.chunks_exact(unit).enumerate() {
@@ -283,7 +325,8 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             } else {
                 let part = data.map(|data| &data[index * unit_bytes..(index + 1) * unit_bytes]);
                 let issue = after.get(index).map_or(issue, |after| issue.after(*after));
-                let (token, failure) = self.program_unit(first, part, issue)?;
+                let beside = oob.get(index * planes..(index + 1) * planes).unwrap_or_default();
+                let (token, failure) = self.program_unit(first, (part, beside), issue)?;
                 done = self.device.join(done, token);
                 failure
             };
@@ -302,7 +345,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
     fn program_unit(
         &mut self,
         first: SectorAddress,
-        data: Option<&[u8]>,
+        (data, oob): (Option<&[u8]>, &[Oob]),
         issue: Issue,
     ) -> NamespaceResult<(Token, Option<VectorError>)> {
         let page_bytes = self.layout.flash().page_bytes;
@@ -311,11 +354,14 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         let mut is_failed = false;
         for plane in 0..shape.chunk_planes() {
             let page = self.layout.spot(first.at(first.sector + plane * shape.sectors)).page;
-            let tag = VectorTag { page, seq: self.next_seq };
+            let oob = match oob.get(plane as usize) {
+                Some(oob) if self.setup.host_oob => O::of_host(*oob),
+                _ => O::of(VectorTag { page, seq: self.next_seq }),
+            };
             self.next_seq += 1;
             let start = (plane * page_bytes) as usize;
             let part = data.map(|data| &data[start..start + page_bytes as usize]);
-            match self.device.program(page, O::of(tag), page_bytes, part, issue) {
+            match self.device.program(page, oob, page_bytes, part, issue) {
                 Ok(token) => done = self.device.join(done, token),
                 Err(FlashError::ProgramFailed { .. }) => is_failed = true,
                 Err(error) => return Err(FtlError::from(error).into()),
@@ -385,7 +431,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             first = run.end;
             let range = run.first * sector_bytes..run.end * sector_bytes;
             let part = self.stores_data.then(|| &mut scratch[range]);
-            if let Some(read) = self.read_run(sources, run, part, issue, &mut errors)? {
+            if let Some(read) = self.read_run(sources, run, (part, None), issue, &mut errors)? {
                 let place = &mut after[run.first / unit];
                 *place = self.device.join(*place, read);
             }
@@ -394,7 +440,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             return Ok((after.into_iter().fold(Token::NONE, |a, b| self.device.join(a, b)), errors));
         }
         let data = self.stores_data.then_some(&scratch[..]);
-        let (done, errors) = self.program(targets, data, issue, &after)?;
+        let (done, errors) = self.program(targets, (data, &[]), issue, &after)?;
         self.counts.copied_sectors += (targets.len() - errors.0.len()) as u64;
         Ok((done, errors))
     }
@@ -405,7 +451,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
         let mut done = Token::NONE;
         for (index, address) in (0..).zip(addresses) {
             let reset = match self.chunks.check_reset(*address) {
-                Ok(()) => self.reset_chunk(address.at(0), at)?,
+                Ok(()) => self.reset_chunk(address.at(0), self.issue(at))?,
                 Err(error) => Err(error),
             };
             match reset {
@@ -421,11 +467,11 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
     fn reset_chunk(
         &mut self,
         chunk: SectorAddress,
-        at: SimTime,
+        issue: Issue,
     ) -> NamespaceResult<Result<Token, VectorError>> {
         let mut done = Token::NONE;
         for block in self.layout.blocks(chunk) {
-            let failure = match self.device.erase(block, Issue::new(at, Cause::Host)) {
+            let failure = match self.device.erase(block, issue) {
                 Ok(token) => {
                     done = self.device.join(done, token);
                     continue;

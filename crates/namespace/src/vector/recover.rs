@@ -66,7 +66,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
     /// Whether the planes of a chunk were written since the same reset, as far as their first pages can be
     /// read.
     fn is_of_one_reset(&mut self, start: SectorAddress) -> FlashResult<bool> {
-        if !self.stores_data || self.layout.vector().pages.chunk_planes() == 1 {
+        if !self.stores_data || self.setup.host_oob || self.layout.vector().pages.chunk_planes() == 1 {
             return Ok(true);
         }
         let mut first = None;
@@ -92,6 +92,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             let page = self.layout.flash().page(block, index);
             report.scanned_pages += 1;
             match self.device.read_part(page, 0, &mut [0], Issue::new(SimTime::ZERO, Cause::Meta)) {
+                Ok(_) if self.setup.host_oob => return Ok(index + 1),
                 Ok(read) => match read.oob.tag() {
                     Some(tag) if tag.page == page => {
                         self.next_seq = self.next_seq.max(tag.seq + 1);

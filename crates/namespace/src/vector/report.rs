@@ -5,9 +5,9 @@ use super::tag::VectorOob;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::vector::{ChunkDescriptor, ChunkState, VectorCounts, VectorGeometry};
 use nandscape_core::{
-    Allocation, BlockId, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
-    FtlStats, HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn,
-    RecoveryReport, SimTime, Submitted, Subsystem, Token, VectorReports,
+    Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
+    FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
+    Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem, Token, VectorReports,
 };
 
 /// Bytes that a controller keeps of each chunk: state and write pointer.
@@ -45,7 +45,7 @@ impl<O: VectorOob, D: FlashDevice<O> + Send> Subsystem for VectorNamespace<D, O>
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control::default()
+        Control { issue: Some(self), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -63,6 +63,13 @@ impl<O: VectorOob, D: FlashDevice<O> + Send> Subsystem for VectorNamespace<D, O>
 
 impl<O: VectorOob, D: FlashDevice<O> + Send> Clocked for VectorNamespace<D, O> {
     nandscape_core::delegate_clock!(self, self.device);
+}
+
+impl<O: VectorOob, D: FlashDevice<O>> IssueControl for VectorNamespace<D, O> {
+    #[inline]
+    fn issue(&mut self, cause: Cause, after: Token) {
+        self.issued = (cause, after);
+    }
 }
 
 impl<O: VectorOob, D: FlashDevice<O>> HostReports for VectorNamespace<D, O> {

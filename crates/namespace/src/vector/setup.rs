@@ -1,7 +1,7 @@
 //! What a namespace with vector access is made with.
 
 use nandscape_core::vector::{MOST_ADDRESSES, MediaTimes, PageShape, VectorGeometry};
-use nandscape_core::{Geometry, ParamError};
+use nandscape_core::{Geometry, Oob, OutOfBand, ParamError};
 
 /// What becomes of a chunk in which a program fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub enum FailedProgram {
 
 /// What a namespace with vector access is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of the device by itself")]
 pub struct VectorSetup {
     /// Its name, by which job files address it.
     pub name: String,
@@ -27,6 +28,13 @@ pub struct VectorSetup {
     pub cached_units: Option<u32>,
     /// A free chunk can be reset again.
     pub resets_free: bool,
+    /// An open chunk can be reset.
+    pub resets_open: bool,
+    /// The out-of-band data of each page is the host's: 14 B, which writes bring along and reads give back.
+    /// The device then keeps no tags there. It cannot copy, and it does not notice where a page is in the
+    /// wrong place, or where planes of a chunk were written after different resets: a host waits for a reset
+    /// before it writes.
+    pub host_oob: bool,
     /// What a failed program does to its chunk.
     pub failed_program: FailedProgram,
     /// Erases at which a chunk's wear index is 255; absent: the index is the number of erases, up to 255.
@@ -63,6 +71,10 @@ impl VectorSetup {
             let expected = format!("less than the {} pages of a block", geometry.pages_per_block);
             return error("vector.cached_units", cached_units, expected);
         }
+        if self.host_oob && (geometry.oob_bytes as usize) < Oob::BYTES {
+            let expected = format!("at least {} bytes of the host's beside each page", Oob::BYTES);
+            return error("device.oob", geometry.oob_bytes, expected);
+        }
         if self.endurance == Some(0) {
             return error("vector.endurance", 0, "at least 1".to_owned());
         }
@@ -76,6 +88,8 @@ impl VectorSetup {
             write_best: write_min * program_pages,
             cached: cached_units * write_min,
             resets_free: self.resets_free,
+            resets_open: self.resets_open,
+            keeps_host_oob: self.host_oob,
             times: self.times,
             pages,
         })

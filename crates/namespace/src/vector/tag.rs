@@ -19,6 +19,12 @@ pub trait VectorOob: OutOfBand {
 
     /// The tag again; `None` for a type that keeps nothing.
     fn tag(&self) -> Option<VectorTag>;
+
+    /// That of a host, as far as the type keeps it.
+    fn of_host(oob: Oob) -> Self;
+
+    /// The host's again; what marks a torn page for a type that keeps nothing.
+    fn host(&self) -> Oob;
 }
 
 impl VectorOob for Oob {
@@ -30,6 +36,15 @@ impl VectorOob for Oob {
     fn tag(&self) -> Option<VectorTag> {
         Some(VectorTag { page: Ppn(self.lpn.0), seq: self.seq })
     }
+
+    #[inline]
+    fn of_host(oob: Oob) -> Self {
+        oob
+    }
+
+    fn host(&self) -> Oob {
+        *self
+    }
 }
 
 impl VectorOob for ImpliedOob {
@@ -40,5 +55,14 @@ impl VectorOob for ImpliedOob {
 
     fn tag(&self) -> Option<VectorTag> {
         None
+    }
+
+    #[inline]
+    fn of_host(_: Oob) -> Self {
+        Self
+    }
+
+    fn host(&self) -> Oob {
+        Oob::TORN
     }
 }

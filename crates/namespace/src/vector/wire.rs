@@ -47,7 +47,8 @@ pub fn encode_geometry(geometry: &VectorGeometry) -> Box<[u8; GEOMETRY_BYTES]> {
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &[2, 0]);
     put(8, &geometry.format().bits());
-    let capabilities = COPIES | if geometry.resets_free { RESETS_FREE } else { 0 };
+    let copies = if geometry.keeps_host_oob { 0 } else { COPIES };
+    let capabilities = copies | if geometry.resets_free { RESETS_FREE } else { 0 };
     put(16, &capabilities.to_le_bytes());
     put(64, &geometry.groups.to_le_bytes());
     put(66, &geometry.units.to_le_bytes());

@@ -82,6 +82,11 @@ pub struct Written {
 }
 
 impl ZoneTable {
+    /// Memory of it.
+    pub const fn bytes(&self) -> u64 {
+        (self.zones.len() * size_of::<Entry>()) as u64
+    }
+
     /// Empty zones. The layout was checked.
     pub fn new(layout: ZoneLayout) -> Self {
         assert_eq!(layout.check(), Ok(()), "{layout:?}");

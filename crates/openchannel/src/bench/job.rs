@@ -159,6 +159,8 @@ mod tests {
         write_best: 4,
         cached: 4,
         resets_free: false,
+        resets_open: false,
+        keeps_host_oob: false,
         times: MediaTimes { read_ns: 0, write_ns: 0, reset_ns: 0 },
         pages: PageShape { sectors: 4, planes: 1, blocks: 2, spans_planes: false },
     };

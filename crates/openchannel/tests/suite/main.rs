@@ -41,6 +41,8 @@ fn device<S: Scheduler>(program_pages: u32) -> Device<S> {
         spans_planes: true,
         cached_units: None,
         resets_free: false,
+        resets_open: false,
+        host_oob: false,
         failed_program: FailedProgram::ClosesChunk,
         endurance: None,
         times: MediaTimes::default(),

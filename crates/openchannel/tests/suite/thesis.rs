@@ -46,6 +46,8 @@ pub fn device<S: Scheduler + Send>(timing: &Timing) -> impl Subsystem + use<S> {
         spans_planes: false,
         cached_units: None,
         resets_free: false,
+        resets_open: false,
+        host_oob: false,
         failed_program: FailedProgram::ClosesChunk,
         endurance: None,
         times: MediaTimes { read_ns: 101_000, write_ns: 116_000, reset_ns: 434_000 },

@@ -34,6 +34,8 @@ fn setup() -> VectorSetup {
         spans_planes: false,
         cached_units: None,
         resets_free: false,
+        resets_open: false,
+        host_oob: false,
         failed_program: FailedProgram::ClosesChunk,
         endurance: Some(50),
         times: MediaTimes { read_ns: 50_000, write_ns: 500_000, reset_ns: 2_000_000 },

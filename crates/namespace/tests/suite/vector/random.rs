@@ -4,10 +4,13 @@ use super::model::{Model, Outcome};
 use super::{Vectored, geometry, nand, open, run, setups, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng, below, seeded};
-use nandscape_core::vector::{ChunkState, MOST_ADDRESSES, SectorAddress, SectorErrors, VectorCommand};
-use nandscape_core::{Command, NamespaceError, Reply, SimTime, Subsystem, VectorReports};
+use nandscape_core::vector::{
+    ChunkState, MOST_ADDRESSES, SectorAddress, SectorErrors, VectorCommand, VectorError,
+};
+use nandscape_core::{Command, Lpn, NamespaceError, Oob, Reply, SimTime, Subsystem, VectorReports};
 use nandscape_media::BadBlocks;
 use nandscape_media::faults::FaultPlan;
+use nandscape_namespace::vector::VectorSetup;
 
 /// Asserts that a command gave what the model says.
 pub fn compare(got: &Result<Reply, NamespaceError>, expected: &Outcome, context: &str) {
@@ -203,4 +206,47 @@ fn commands_do_and_refuse_what_the_model_does_and_refuses() {
         }
         assert!(resets > 200 && copied > 1_000, "{resets} resets, {copied} sectors copied: seed {seed}");
     }
+}
+
+#[test]
+fn the_oob_of_a_host_comes_back_with_its_pages_over_a_restart() {
+    for spans_planes in [false, true] {
+        let setup = VectorSetup { spans_planes, host_oob: true, resets_open: true, ..super::setup() };
+        let (mut vectored, handle) = open(nand(BadBlocks::None, None), &setup, &FaultPlan::default());
+        let chunk = geometry(&mut vectored).chunk_at(5);
+        let (unit, page) = (geometry(&mut vectored).write_min, 4);
+        let oob: Vec<Oob> = (0..2 * unit / page)
+            .map(|page| Oob { lpn: Lpn(700 + page), stream: page as u16, seq: u64::from(page) << 40 | 9 })
+            .collect();
+        let list = run(chunk, 0, 2 * unit);
+        let data = vec![7; list.len() * 512];
+        let write = || VectorCommand::Write(list.clone());
+        let short = submit(&mut vectored, write(), Payload::WriteOob(Some(&data), &oob[1..]));
+        assert_eq!(short, Err(VectorError::InvalidField.into()), "one for each page");
+        submit(&mut vectored, write(), Payload::WriteOob(Some(&data), &oob)).unwrap();
+        submit(&mut vectored, VectorCommand::Write(run(chunk, 2 * unit, unit)), Payload::Write(&data))
+            .unwrap_err();
+        let copy = VectorCommand::Copy { sources: run(chunk, 0, unit), targets: run(chunk, 2 * unit, unit) };
+        let error = submit(&mut vectored, copy, Payload::None).unwrap_err();
+        assert_eq!(error, NamespaceError::NotSupported { command: "vector copy" });
+        vectored.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO).unwrap();
+        let (mut vectored, _) = open(handle.nand(), &setup, &FaultPlan::default());
+        // The first sector of each page, and one behind the write pointer, which keeps what it has.
+        let mut list: Vec<SectorAddress> =
+            (0..oob.len() as u32).map(|index| chunk.at(index * page)).collect();
+        list.push(chunk.at(2 * unit));
+        let mut found = vec![oob[0]; list.len()];
+        let read = VectorCommand::Read(list.into());
+        let reply = submit(&mut vectored, read, Payload::ReadOob(None, &mut found)).unwrap();
+        let Reply::Failed(errors) = reply else { panic!("{reply:?}") };
+        assert_eq!(errors.0, [(oob.len() as u8, VectorError::Unwritten)]);
+        assert_eq!((&found[..oob.len()], found[oob.len()]), (&oob[..], oob[0]));
+        // An open chunk can be reset, as emulators allow.
+        submit(&mut vectored, VectorCommand::Reset([chunk].into()), Payload::None).unwrap();
+        assert_eq!(vectored.describe(5).state, ChunkState::Free);
+        Subsystem::check_invariants(&vectored);
+    }
+    let small = nandscape_core::Geometry { oob_bytes: 8, ..super::GEOMETRY };
+    let setup = VectorSetup { host_oob: true, ..super::setup() };
+    assert!(setup.check(&small, 1).unwrap_err().to_string().contains("device.oob"));
 }
