@@ -1,5 +1,7 @@
-//! The zoned namespace below, by its commands.
+//! Namespace 0 of the subsystem below a layer, by its commands: those of zones, and of chunks in [`chunks`].
 #![expect(clippy::inline_always, reason = "the path of every page")]
+
+mod chunks;
 
 use crate::error::HostFtlError;
 use nandscape_core::command::Payload;
@@ -9,7 +11,7 @@ use nandscape_core::{
     NamespaceResult, Op, Reply, SimTime, Subsystem, Token,
 };
 
-/// Namespace 0 of a subsystem, which has zones.
+/// Namespace 0 of a subsystem that takes causes and order of commands.
 #[derive(Debug)]
 pub(crate) struct Below<S> {
     pub device: S,
@@ -48,13 +50,17 @@ impl<S: Subsystem> Below<S> {
         }
     }
 
-    #[inline]
-    pub fn join(&mut self, a: Token, b: Token) -> Token {
-        self.device.join(a, b)
+    #[inline(always)]
+    fn submit(&mut self, command: Command, payload: Payload<'_>, issue: Issue) -> NamespaceResult<Token> {
+        match self.ask(command, payload, issue) {
+            // Nothing to drop: the answer of all but reports.
+            Ok(Answer { done, reply: Reply::Nothing }) => Ok(done),
+            answer => Ok(answer?.done),
+        }
     }
 
     #[inline(always)]
-    fn submit(&mut self, command: Command, payload: Payload<'_>, issue: Issue) -> NamespaceResult<Token> {
+    fn ask(&mut self, command: Command, payload: Payload<'_>, issue: Issue) -> NamespaceResult<Answer> {
         let is_plain = issue.cause == Cause::Host && issue.after == Token::NONE;
         if !is_plain {
             self.issue(issue.cause, issue.after);
@@ -63,11 +69,7 @@ impl<S: Subsystem> Below<S> {
         if !is_plain {
             self.issue(Cause::Host, Token::NONE);
         }
-        match answer {
-            // Nothing to drop: the answer of all but reports.
-            Ok(Answer { done, reply: Reply::Nothing }) => Ok(done),
-            answer => Ok(answer?.done),
-        }
+        answer
     }
 
     #[inline]
@@ -141,7 +143,7 @@ impl Reading {
         let Some(run) = run else { return Ok(()) };
         let part = data.map(|data| &mut data[run.at as usize..][..run.len as usize]);
         let read = below.read(Extent::new(run.offset, run.len), part, self.issue)?;
-        self.done = below.join(self.done, read);
+        self.done = below.device.join(self.done, read);
         Ok(())
     }
 }

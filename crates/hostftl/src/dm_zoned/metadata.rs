@@ -95,7 +95,7 @@ impl<S: Subsystem> DmZoned<S> {
     /// free from then on. Writes nothing but data where no metadata changed.
     pub(super) fn commit(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let committed = self.meta.committed;
-        let so_far = self.below.join(self.written, committed);
+        let so_far = self.below.device.join(self.written, committed);
         if !self.meta.is_dirty && self.zones.released.is_empty() {
             return self.below.flush(Issue::new(at, Cause::Host).after(so_far));
         }
@@ -112,7 +112,7 @@ impl<S: Subsystem> DmZoned<S> {
         let together = self.sabotage == Sabotage::CommitsTogether;
         let before = if together { Token::NONE } else { committed };
         let logged = self.write_runs(1, &runs, before, at)?;
-        let all = self.below.join(logged, self.written);
+        let all = self.below.device.join(logged, self.written);
         let mut ready = self.flush_after(all, at)?;
         if self.sabotage == Sabotage::SuperblockWithoutWait {
             ready = before;
@@ -151,7 +151,7 @@ impl<S: Subsystem> DmZoned<S> {
                 Vec::new()
             };
             let written = self.write_set(set, first, count, &data, after, at)?;
-            done = self.below.join(done, written);
+            done = self.below.device.join(done, written);
         }
         Ok(done)
     }
@@ -178,7 +178,7 @@ impl<S: Subsystem> DmZoned<S> {
             let part = (!data.is_empty()).then(|| &data[from..from + extent.len as usize]);
             from += extent.len as usize;
             let written = self.below.write(extent, part, issue)?;
-            done = self.below.join(done, written);
+            done = self.below.device.join(done, written);
         }
         Ok(done)
     }

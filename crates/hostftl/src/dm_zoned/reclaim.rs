@@ -246,7 +246,7 @@ impl<S: Subsystem> DmZoned<S> {
     ) -> NamespaceResult<Option<Job>> {
         let is_sequential = job.way != Way::Merge;
         let entry = *self.zones.of(job.to);
-        let ready = self.below.join(entry.ready, job.done);
+        let ready = self.below.device.join(entry.ready, job.done);
         let issue = Issue::new(at, Cause::Gc).after(ready);
         if is_sequential {
             self.activate(job.to, at)?;
@@ -269,7 +269,7 @@ impl<S: Subsystem> DmZoned<S> {
             return Ok(None);
         };
         let data = if buffer.is_empty() { None } else { Some(&buffer[..bytes(count)]) };
-        let after = self.below.join(ready, read);
+        let after = self.below.device.join(ready, read);
         let job = Job { next: first + count, ..job };
         let put = self.put_copy(job, (first, count), data, issue.after(after), at)?;
         self.stats.gc_moved_pages += u64::from(count);

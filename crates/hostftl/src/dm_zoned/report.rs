@@ -24,7 +24,7 @@ impl<S: Subsystem + Send> Subsystem for DmZoned<S> {
 
     #[inline]
     fn join(&mut self, a: Token, b: Token) -> Token {
-        self.below.join(a, b)
+        self.below.device.join(a, b)
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
@@ -43,7 +43,7 @@ impl<S: Subsystem + Send> Subsystem for DmZoned<S> {
             done = self.commit(at)?;
         }
         let below = self.below.device.shutdown(at)?;
-        Ok(self.below.join(done, below))
+        Ok(self.below.device.join(done, below))
     }
 
     fn allocation(&self, _: u32, extent: Extent) -> Allocation {
@@ -91,7 +91,8 @@ impl<S: Subsystem> FlashLayer for DmZoned<S> {
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        self.stopped
+        let below = || self.below.device.inspect().layers.first().and_then(FlashLayer::read_only);
+        self.stopped.or_else(below)
     }
 
     fn recovery(&self) -> Option<&RecoveryReport> {

@@ -53,12 +53,12 @@ impl<S: Subsystem> DmZoned<S> {
         // A durable command is one with a flush behind it, and counts as both.
         self.hosts.count(BlockCommand::FLUSH, self.shape.page_bytes);
         let flushed = self.flush(at)?;
-        Ok(self.below.join(done, flushed))
+        Ok(self.below.device.join(done, flushed))
     }
 
     fn flush(&mut self, at: SimTime) -> NamespaceResult<Token> {
         if self.stopped.is_some() || self.sabotage == super::Sabotage::FlushWithoutCommit {
-            let so_far = self.below.join(self.written, self.meta.committed);
+            let so_far = self.below.device.join(self.written, self.meta.committed);
             return self.below.flush(Issue::new(at, Cause::Host).after(so_far));
         }
         self.commit(at)
@@ -95,7 +95,7 @@ impl<S: Subsystem> DmZoned<S> {
                 (count, written) = self.write_blocks(blocks, part, Token::NONE, at)?;
                 byte += u64::from(count) * block;
             }
-            done = self.below.join(done, written);
+            done = self.below.device.join(done, written);
         }
         Ok(done)
     }
@@ -175,7 +175,7 @@ impl<S: Subsystem> DmZoned<S> {
         after: Token,
         at: SimTime,
     ) -> NamespaceResult<Token> {
-        let after = self.below.join(after, self.zones.of(zone).ready);
+        let after = self.below.device.join(after, self.zones.of(zone).ready);
         self.write_zone(zone, (blocks.first, blocks.count), data, Issue::new(at, Cause::Host).after(after))
     }
 
@@ -193,7 +193,7 @@ impl<S: Subsystem> DmZoned<S> {
             NamespaceError::Ftl(FtlError::ReadOnly { .. }) => self.stopped_below(),
             error => error,
         })?;
-        self.written = self.below.join(self.written, done);
+        self.written = self.below.device.join(self.written, done);
         Ok(done)
     }
 
@@ -287,7 +287,7 @@ impl<S: Subsystem> DmZoned<S> {
             if self.shape.stores_data && holds {
                 let place = Blocks { chunk, first, count: 1 };
                 let written = self.write_part(place, (start as usize, end.len as usize), None, at)?;
-                done = self.below.join(done, written);
+                done = self.below.device.join(done, written);
             }
         }
         self.trim(extent)?;

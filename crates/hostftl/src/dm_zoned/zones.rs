@@ -249,7 +249,7 @@ impl<S: Subsystem> DmZoned<S> {
                 self.zones.leave_active(zone);
                 let entry = &mut self.zones.all[zone as usize];
                 (entry.next, entry.end) = (0, entry.limit);
-                let ready = self.below.join(after, done);
+                let ready = self.below.device.join(after, done);
                 self.add_free(zone, ready);
                 Ok(())
             }

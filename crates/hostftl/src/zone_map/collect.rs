@@ -113,7 +113,7 @@ impl<S: Subsystem> ZoneMap<S> {
         }
         let next = self.read_moves(victim.zone, victim.next, at)?;
         self.collector.victim = Some(Victim { next, ..victim });
-        Ok(self.below.join(written, self.collector.read))
+        Ok(self.below.device.join(written, self.collector.read))
     }
 
     fn release_victim(&mut self, victim: Victim, at: SimTime) -> NamespaceResult<Token> {
@@ -197,7 +197,7 @@ impl<S: Subsystem> ZoneMap<S> {
             let places = moves[first..].iter().map(|(_, place)| place.0);
             let count = places.zip(place..).take_while(|(place, next)| place == next).count();
             if let Ok(read) = self.read_run(Ppn(place), (first, count), buffer, at) {
-                done = self.below.join(done, read);
+                done = self.below.device.join(done, read);
                 first += count;
                 continue;
             }
@@ -205,7 +205,7 @@ impl<S: Subsystem> ZoneMap<S> {
             let (lpn, place) = moves[first];
             let read = (0..READS).find_map(|_| self.read_run(place, (first, 1), buffer, at).ok());
             if let Some(read) = read {
-                done = self.below.join(done, read);
+                done = self.below.device.join(done, read);
                 first += 1;
             } else {
                 moves.remove(first);
@@ -257,7 +257,7 @@ impl<S: Subsystem> ZoneMap<S> {
             let bytes = if buffer.is_empty() { 0 } else { self.shape.unit_bytes as usize };
             let data = &buffer[first * bytes..(first + count) * bytes];
             let written = self.write_run(&moves[first..first + count], data, at);
-            done = done.and_then(|done| Ok(self.below.join(done, written?)));
+            done = done.and_then(|done| Ok(self.below.device.join(done, written?)));
             first += count;
         }
         moves.clear();
@@ -286,7 +286,7 @@ impl<S: Subsystem> ZoneMap<S> {
             }
             self.stats.map_updates += u64::from(count);
             self.stats.gc_moved_pages += u64::from(count);
-            done = self.below.join(done, programmed);
+            done = self.below.device.join(done, programmed);
             left = later;
         }
         Ok(done)

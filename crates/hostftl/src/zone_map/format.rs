@@ -1,6 +1,7 @@
 //! Bytes of the metadata: pages of a log in zones of its own (docs/formats/zone-map.md).
 
 use nandscape_core::{Lpn, Ppn};
+use std::ops::Deref;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Place of a unit whose data could not be read when it was to be moved.
@@ -79,6 +80,14 @@ pub(super) struct Records {
     room: usize,
 }
 
+impl Deref for Records {
+    type Target = [(u32, u32)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.slots
+    }
+}
+
 impl Records {
     pub fn new(page_bytes: u32) -> Self {
         let room = (page_bytes as usize - HEADER) / RECORD;
@@ -89,14 +98,6 @@ impl Records {
     #[inline]
     pub const fn is_full(&self) -> bool {
         self.slots.len() + 1 >= self.room
-    }
-
-    pub const fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    pub const fn len(&self) -> usize {
-        self.slots.len()
     }
 
     #[inline]

@@ -84,6 +84,17 @@ impl Log {
         self.since >= self.interval
     }
 
+    /// Whether a start has to write a checkpoint because one is due, or because there is no room for the
+    /// records until one is: a loss of power may have ended zones before they were full. One zone is left for
+    /// the next loss.
+    pub fn is_short(&self) -> bool {
+        let until_due = u64::from(self.interval.saturating_sub(self.since));
+        let zones = self.free.len().saturating_sub(1) as u64;
+        let room = zones * u64::from(self.zone_pages) + u64::from(self.end - self.next);
+        // The interval is two checkpoints long: room for one and the records between its parts.
+        self.is_checkpoint_due() || room < until_due + u64::from(self.interval)
+    }
+
     /// Entries of a part of a checkpoint.
     pub const fn entries_per_page(&self) -> u32 {
         self.entries_per_page
@@ -207,14 +218,14 @@ impl<S: Subsystem> ZoneMap<S> {
             let page = self.shape.stores_data.then(|| format::encode(&header, payload, page_bytes));
             let offset = self.shape.start(zone) + u64::from(self.log.next) * u64::from(page_bytes);
             let extent = Extent::new(offset, page_bytes.into());
-            let after = self.below.join(self.log.gate, after);
+            let after = self.below.device.join(self.log.gate, after);
             let issue = Issue::new(at, Cause::Meta).after(after);
             match self.below.write(extent, page.as_deref(), issue) {
                 Ok(done) => {
                     self.log.next += 1;
                     self.log.seq += 1;
                     self.log.gate = Token::NONE;
-                    self.log.done = self.below.join(self.log.done, done);
+                    self.log.done = self.below.device.join(self.log.done, done);
                     return Ok(done);
                 }
                 Err(error) => self.log_zone_failed(zone, error, at)?,
@@ -262,7 +273,7 @@ impl<S: Subsystem> ZoneMap<S> {
         assert!(zone < self.shape.identity.ring, "zone {zone} of {:?}", self.shape.identity);
         self.log.used.push_back((self.log.seq, zone));
         (self.log.next, self.log.end) = (0, self.log.zone_pages);
-        self.log.gate = self.below.join(order, ready);
+        self.log.gate = self.below.device.join(order, ready);
         Ok(())
     }
 
@@ -279,7 +290,7 @@ impl<S: Subsystem> ZoneMap<S> {
         let issue = Issue::new(at, Cause::Meta).after(after);
         match self.below.manage(ZoneAction::Reset, self.shape.start(zone), issue) {
             Ok(done) => {
-                let ready = self.below.join(after, done);
+                let ready = self.below.device.join(after, done);
                 self.space.resetting = done;
                 self.log.free.push_back((zone, ready));
                 Ok(())
@@ -294,11 +305,11 @@ impl<S: Subsystem> ZoneMap<S> {
         let mut written = Token::NONE;
         for log in 0..self.space.frontiers.len() {
             let Frontier { done, done_before, .. } = self.space.frontiers[log];
-            written = self.below.join(written, done);
-            written = self.below.join(written, done_before);
+            written = self.below.device.join(written, done);
+            written = self.below.device.join(written, done_before);
         }
-        let logged = self.below.join(written, self.log.done);
-        self.below.join(logged, self.committed)
+        let logged = self.below.device.join(written, self.log.done);
+        self.below.device.join(logged, self.committed)
     }
 
     /// Makes everything durable that was written and recorded so far.

@@ -201,14 +201,14 @@ impl<S: Subsystem> ZoneMap<S> {
             let bytes = u64::from(units) * unit_bytes;
             let mut issue = issue;
             if frontier.after != Token::NONE {
-                issue.after = self.below.join(issue.after, frontier.after);
+                issue.after = self.below.device.join(issue.after, frontier.after);
             }
             let part = data.map(|data| &data[..bytes as usize]);
             match self.below.write(Extent::new(offset, bytes), part, issue) {
                 Ok(done) => {
                     let place = self.space.place(log);
                     self.zones.set_run(place, units, frontier.zone);
-                    let done_so_far = self.below.join(frontier.done, done);
+                    let done_so_far = self.below.device.join(frontier.done, done);
                     self.space.advance(log, units, done_so_far);
                     self.now += u64::from(units);
                     if frontier.room() == units {

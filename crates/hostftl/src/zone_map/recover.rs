@@ -6,7 +6,7 @@ use super::sabotage::Sabotage;
 use super::space::Frontier;
 use super::{INFO, ZoneMap};
 use crate::error::HostFtlError;
-use nandscape_core::zone::{Zone, ZoneAction, ZoneState};
+use nandscape_core::zone::{Zone, ZoneAction, ZoneAttributes, ZoneState};
 use nandscape_core::{
     Cause, Extent, FtlError, Issue, Lpn, NamespaceError, Ppn, RecoveryReport, SimTime, Subsystem, Token,
 };
@@ -44,7 +44,12 @@ impl<S: Subsystem> ZoneMap<S> {
         let zones = self.below.report(0, self.shape.identity.zones.into(), AT)?;
         assert_eq!(zones.len(), self.shape.identity.zones as usize, "zones in a report of all");
         for (zone, capacity) in zones.iter().zip(&mut self.space.capacities) {
-            *capacity = (zone.capacity / u64::from(self.shape.unit_bytes)) as u32;
+            // A zone that ended early takes as much as any other once it is reset.
+            let is_whole_again =
+                zone.state == ZoneState::Full && zone.attributes.has(ZoneAttributes::RESET_RECOMMENDED);
+            if !is_whole_again {
+                *capacity = (zone.capacity / u64::from(self.shape.unit_bytes)) as u32;
+            }
         }
         let ring = self.shape.identity.ring as usize;
         let holds_nothing =
@@ -66,6 +71,10 @@ impl<S: Subsystem> ZoneMap<S> {
             // What there is can be read.
             Err(HostFtlError::Namespace(NamespaceError::Ftl(FtlError::ReadOnly { reason }))) => {
                 self.stop(reason);
+                let infos = self.zones.infos.iter_mut().enumerate();
+                let is_free = |zone: usize| self.space.free.iter().any(|(free, _)| *free as usize == zone);
+                let unknown = infos.filter(|(zone, info)| info.state == BlockState::Free && !is_free(*zone));
+                unknown.for_each(|(_, info)| info.state = BlockState::Bad);
                 Ok(())
             }
             done => done,
@@ -73,7 +82,7 @@ impl<S: Subsystem> ZoneMap<S> {
     }
 
     fn go_on(&mut self, found: &Found, told: &Told, zones: &[Zone]) -> Result<()> {
-        self.adopt_log(found, told)?;
+        self.adopt_log(found, told, zones)?;
         let order = self.make_safe(told)?;
         self.adopt_zones(zones, order)
     }
@@ -168,11 +177,11 @@ impl<S: Subsystem> ZoneMap<S> {
         // Places from here on in each zone hold nothing that was recorded.
         let written: Vec<u32> = zones
             .iter()
-            .zip(&self.space.capacities)
-            .map(|(zone, capacity)| match zone.write_pointer {
-                _ if self.sabotage == Sabotage::BelieveAllRecords => *capacity,
-                Some(pointer) => ((pointer - zone.start) / unit) as u32,
-                None => *capacity,
+            .map(|zone| match zone.write_pointer {
+                Some(pointer) if self.sabotage != Sabotage::BelieveAllRecords => {
+                    ((pointer - zone.start) / unit) as u32
+                }
+                _ => (zone.capacity / unit) as u32,
             })
             .collect();
         let mut told = Told::default();
@@ -280,15 +289,16 @@ impl<S: Subsystem> ZoneMap<S> {
     }
 
     /// The log goes on where it was found to end.
-    fn adopt_log(&mut self, found: &Found, told: &Told) -> Result<()> {
+    fn adopt_log(&mut self, found: &Found, told: &Told, zones: &[Zone]) -> Result<()> {
         let pages = self.last_page() + 1;
         self.log.seq = found.end;
         self.log.checkpoint = found.checkpoint;
         if let Some((draft, true)) = told.draft {
             self.log.draft = Some(draft);
         }
-        for &(first, zone, count) in &found.zones {
-            let is_last = first + u64::from(count) == found.end;
+        let kept = self.drop_draft(found, zones)?;
+        for &(first, zone, count) in kept {
+            let is_last = first + u64::from(count) == self.log.seq;
             if first + u64::from(count) <= found.checkpoint && !is_last {
                 self.reset_log_zone(zone, Token::NONE, AT)?;
                 continue;
@@ -321,6 +331,28 @@ impl<S: Subsystem> ZoneMap<S> {
         Ok(())
     }
 
+    /// Where the last zone of the log takes no more pages, a start that goes on with an incomplete checkpoint
+    /// would take another zone, and losses of power one after the other all of them: zones that hold nothing
+    /// but that checkpoint are emptied, the last one first, before it begins anew. Gives the other zones.
+    fn drop_draft<'a>(&mut self, found: &'a Found, zones: &[Zone]) -> Result<&'a [(u64, u32, u32)]> {
+        let mut kept = found.zones.as_slice();
+        let Some(draft) = self.log.draft else { return Ok(kept) };
+        let goes_on = kept.last().is_some_and(|(_, zone, count)| {
+            let Zone { start, write_pointer, .. } = zones[*zone as usize];
+            let written = u64::from(*count) * u64::from(self.shape.page_bytes);
+            write_pointer == Some(start + written)
+        });
+        while let Some((&(first, zone, _), before)) = kept.split_last()
+            && !goes_on
+            && first >= draft.start
+        {
+            self.reset_log_zone(zone, self.log.gate, AT)?;
+            self.log.gate = self.space.resetting;
+            (self.log.seq, self.log.draft, kept) = (first, None, before);
+        }
+        Ok(kept)
+    }
+
     /// Counts and owners of places, of the map.
     fn count_valid(&mut self) {
         for lpn in 0..self.shape.identity.logical_units {
@@ -335,7 +367,7 @@ impl<S: Subsystem> ZoneMap<S> {
     /// Before anything is written to places that ignored records name, a checkpoint takes these out of the
     /// log. Returns what writes wait for.
     fn make_safe(&mut self, told: &Told) -> Result<Token> {
-        let is_needed = told.ignored > 0 || told.draft.is_some() || self.log.is_checkpoint_due();
+        let is_needed = told.ignored > 0 || told.draft.is_some() || self.log.is_short();
         if !is_needed || self.sabotage == Sabotage::KeepIgnoredRecords {
             self.log.draft = None;
             return Ok(Token::NONE);
@@ -388,6 +420,7 @@ impl<S: Subsystem> ZoneMap<S> {
     fn reset_found(&mut self, zone: u32, order: Token) -> Result<()> {
         match self.below.manage(ZoneAction::Reset, self.shape.start(zone), META.after(order)) {
             Ok(done) => {
+                self.read_capacity(zone, AT)?;
                 self.add_free(zone, done);
                 Ok(())
             }

@@ -35,7 +35,7 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
 
     #[inline]
     fn join(&mut self, a: Token, b: Token) -> Token {
-        self.below.join(a, b)
+        self.below.device.join(a, b)
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
@@ -49,7 +49,7 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
     fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
         let done = if self.stopped.is_none() { self.close(at)? } else { Token::NONE };
         let below = self.below.device.shutdown(at)?;
-        Ok(self.below.join(done, below))
+        Ok(self.below.device.join(done, below))
     }
 
     fn allocation(&self, _: u32, extent: Extent) -> Allocation {
@@ -62,6 +62,7 @@ impl<S: Subsystem + Send> Subsystem for ZoneMap<S> {
             has_logs: self.space.host_logs > 1,
             hosts: Some(self),
             zones: Some(self),
+            vectors: self.below.device.inspect().vectors,
             ..Inspect::default()
         }
     }
@@ -139,7 +140,8 @@ impl<S: Subsystem> FlashLayer for ZoneMap<S> {
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        self.stopped
+        let below = || self.below.device.inspect().layers.first().and_then(FlashLayer::read_only);
+        self.stopped.or_else(below)
     }
 
     fn recovery(&self) -> Option<&RecoveryReport> {
@@ -164,20 +166,7 @@ impl<S: Subsystem> Mapping for ZoneMap<S> {
     }
 
     fn allocation(&self, extent: Extent) -> Allocation {
-        let unit = u64::from(self.shape.unit_bytes);
-        let inside = extent.end().min(self.shape.capacity_bytes);
-        if inside <= extent.offset {
-            return Allocation { is_mapped: false, bytes: extent.len };
-        }
-        let (first, end) = ((extent.offset / unit) as u32, inside.div_ceil(unit) as u32);
-        let is_mapped = self.map.get(Lpn(first)).is_some();
-        let change = if is_mapped {
-            (first..end).find(|lpn| !self.map.get(Lpn(*lpn)).is_some())
-        } else {
-            self.map.next_mapped(first, end).map(|lpn| lpn.0)
-        };
-        let bytes = change.map_or(extent.len, |lpn| u64::from(lpn) * unit - extent.offset);
-        Allocation { is_mapped, bytes }
+        self.map.mapped_at(extent, self.shape.unit_bytes, self.shape.capacity_bytes)
     }
 
     fn stats(&self) -> FtlStats {
@@ -196,11 +185,12 @@ impl<S: Subsystem> Mapping for ZoneMap<S> {
         let owners = self.owners.len() as u64 * size_of::<Lpn>() as u64;
         // Lists of the victim policy.
         let policy_bytes = self.zones.infos.len() as u64 * 8;
-        let below = self.below.device.inspect().layers.first();
+        let below = self.below.device.inspect();
         Cost {
             map_table_bytes,
-            dram_bytes: below.map_or(0, |layer| layer.cost().dram_bytes),
-            host_dram_bytes: self.map.bytes()
+            dram_bytes: below.layers.first().map_or(0, |layer| layer.cost().dram_bytes),
+            host_dram_bytes: below.host_bytes
+                + self.map.bytes()
                 + owners
                 + self.zones.bytes()
                 + self.space.bytes()

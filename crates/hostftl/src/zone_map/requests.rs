@@ -58,7 +58,7 @@ impl<S: Subsystem> ZoneMap<S> {
         // A durable command is one with a flush behind it, and counts as both.
         self.hosts.count(BlockCommand::FLUSH, self.shape.page_bytes);
         let flushed = self.flush_records(at)?;
-        Ok(self.below.join(done, flushed))
+        Ok(self.below.device.join(done, flushed))
     }
 
     #[inline]
@@ -96,7 +96,7 @@ impl<S: Subsystem> ZoneMap<S> {
                 (units, written) = self.write_units(lpn, (left / unit) as u32, part, log, at)?;
                 byte += u64::from(units) * unit;
             }
-            done = self.below.join(done, written);
+            done = self.below.device.join(done, written);
         }
         Ok(done)
     }
@@ -215,7 +215,7 @@ impl<S: Subsystem> ZoneMap<S> {
             if self.shape.stores_data && self.map.get(span.lpn).is_some() {
                 self.evacuate(at)?;
                 let written = self.write_part(span, None, DEFAULT_LOG, at)?;
-                done = self.below.join(done, written);
+                done = self.below.device.join(done, written);
             }
         }
         self.trim(extent, at)?;

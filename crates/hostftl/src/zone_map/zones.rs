@@ -25,13 +25,13 @@ impl<S: Subsystem> ZoneMap<S> {
             return Err(self.full("no zone is free", 1));
         }
         let Frontier { zone, mut after, done, done_before, .. } = self.space.frontiers[log];
-        let both = self.below.join(done, done_before);
+        let both = self.below.device.join(done, done_before);
         if self.sabotage != Sabotage::OpenWithoutOrder {
             let before = if self.space.overlaps { done_before } else { both };
-            let before = self.below.join(before, after);
+            let before = self.below.device.join(before, after);
             after = self.below.flush(Issue::new(at, Cause::Meta).after(before))?;
             // Were the reset lost, what the zone held before would lie where records say that data is.
-            self.log.gate = self.below.join(self.log.gate, after);
+            self.log.gate = self.below.device.join(self.log.gate, after);
         }
         let frontier = &mut self.space.frontiers[log];
         (frontier.after, frontier.done, frontier.done_before) = (after, Token::NONE, both);
@@ -59,7 +59,7 @@ impl<S: Subsystem> ZoneMap<S> {
     pub(super) fn reset_in_time(&mut self, at: SimTime) -> NamespaceResult<()> {
         let next = self.space.collected.front().or(self.log.stale.front());
         let Some((_, after)) = next.copied() else { return Ok(()) };
-        let both = self.below.join(after, self.space.resetting);
+        let both = self.below.device.join(after, self.space.resetting);
         if self.below.device.completion(both).is_some_and(|end| end > at) {
             return Ok(());
         }
@@ -75,6 +75,9 @@ impl<S: Subsystem> ZoneMap<S> {
             Ok(done) => {
                 self.space.collected.pop_front();
                 self.space.resetting = done;
+                let known = self.space.capacities[zone as usize];
+                let capacity = self.read_capacity(zone, at)?;
+                self.space.free_units = self.space.free_units + u64::from(capacity) - u64::from(known);
                 self.zones.infos[zone as usize].state = BlockState::Free;
                 self.space.release(zone, done);
                 Ok(())
@@ -87,6 +90,20 @@ impl<S: Subsystem> ZoneMap<S> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Units of a zone that was reset: one that could be written in part only may have all of its capacity
+    /// again.
+    pub(super) fn read_capacity(&mut self, zone: u32, at: SimTime) -> NamespaceResult<u32> {
+        let known = self.space.capacities[zone as usize];
+        if known == self.space.zone_units {
+            return Ok(known);
+        }
+        let found = self.below.report(self.shape.start(zone), 1, at)?;
+        let bytes = found.first().map_or(0, |found| found.capacity);
+        let capacity = (bytes / u64::from(self.shape.unit_bytes)) as u32;
+        self.space.capacities[zone as usize] = capacity;
+        Ok(capacity)
     }
 
     /// A write to the frontier of a log failed. Afterwards it can be tried again, there or in another zone.

@@ -1,9 +1,11 @@
 //! Tests of the layers of the host.
 
+mod chunk_zones;
 mod closed_forms;
 mod crash;
 mod dm_zoned;
 mod latency;
 mod limits;
+mod pblk;
 mod random;
 mod support;

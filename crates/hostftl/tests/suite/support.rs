@@ -122,26 +122,8 @@ pub fn submit<S: Subsystem>(
     Ok(subsystem.submit(0, command.into(), payload, SimTime::ZERO)?.done)
 }
 
-/// A layer of the host over zones.
-pub trait Over: Subsystem + FlashLayer + Send {
-    /// Why the zones take no more writes.
-    fn zones_read_only(&self) -> Option<&'static str>;
-}
-
-impl Over for ZoneMap<Crashing> {
-    fn zones_read_only(&self) -> Option<&'static str> {
-        self.below().read_only()
-    }
-}
-
-impl Over for DmZoned<Mixed> {
-    fn zones_read_only(&self) -> Option<&'static str> {
-        self.below().read_only()
-    }
-}
-
-/// A layer of the host over zones as a translation layer, for the crash harness.
-pub struct AsFtl<L>(pub L);
+/// A layer of the host as a translation layer, for the crash harness.
+pub struct AsFtl<T>(pub T);
 
 impl AsFtl<ZoneMap<Crashing>> {
     pub fn open(
@@ -168,7 +150,7 @@ impl AsFtl<DmZoned<Mixed>> {
     }
 }
 
-impl<L: Over> AsFtl<L> {
+impl<T: Subsystem> AsFtl<T> {
     fn submit(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> FtlResult<Token> {
         flash_error(self.0.submit(0, Command::Block(command), payload, at).map(|answer| answer.done))
     }
@@ -181,13 +163,13 @@ fn flash_error<T>(result: NamespaceResult<T>) -> FtlResult<T> {
     })
 }
 
-impl<L: Over> Mapping for AsFtl<L> {
+impl<T: Subsystem + FlashLayer> Mapping for AsFtl<T> {
     fn logical_pages(&self) -> u64 {
         self.0.logical_pages()
     }
 
     fn page_bytes(&self) -> u32 {
-        Mapping::page_bytes(&self.0)
+        self.0.page_bytes()
     }
 
     fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
@@ -215,7 +197,7 @@ impl<L: Over> Mapping for AsFtl<L> {
     }
 }
 
-impl<L: Over> Logs for AsFtl<L> {
+impl<T: Subsystem + FlashLayer> Logs for AsFtl<T> {
     fn logs(&self) -> u16 {
         self.0.logs()
     }
@@ -225,20 +207,20 @@ impl<L: Over> Logs for AsFtl<L> {
     }
 }
 
-impl<L: Over> Deferral for AsFtl<L> {}
+impl<T: Subsystem + FlashLayer> Deferral for AsFtl<T> {}
 
-impl<L: Over> FlashLayer for AsFtl<L> {
+impl<T: Subsystem + FlashLayer> FlashLayer for AsFtl<T> {
     fn device(&self) -> &dyn FlashState {
         let Inspect { layers, .. } = self.0.inspect();
         layers.first().expect("a layer").device()
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        FlashLayer::read_only(&self.0).or_else(|| self.0.zones_read_only())
+        FlashLayer::read_only(&self.0)
     }
 }
 
-impl<L: Over> Ftl for AsFtl<L> {
+impl<T: Subsystem + FlashLayer> Ftl for AsFtl<T> {
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Read);
         self.submit(BlockCommand::new(Op::Read, extent, Hint(0)), payload, at)
