@@ -11,6 +11,7 @@ use crate::{Output, ReportError, Run};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub(crate) const OUTPUT: Output = Output::new("text", "a table for the terminal", |runs, _| {
@@ -198,9 +199,7 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
         }
     }
     if let Some(zones) = &r.between.zones {
-        let states =
-            zones.states.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
-        pairs.push(("zones", states.collect::<Vec<_>>().join(", ")));
+        pairs.push(("zones", states(&zones.states)));
         let counts = zones.counts;
         let text = format!(
             "{} opened, {} closed for others, {} finished, {} reset",
@@ -210,6 +209,18 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
             grouped(counts.resets)
         );
         pairs.push(("zone changes", text));
+    }
+    if let Some(chunks) = &r.between.chunks {
+        pairs.push(("chunks", states(&chunks.states)));
+        let counts = chunks.counts;
+        let text = format!(
+            "{} reset, {} closed early, {} gone offline, wear index up to {}",
+            grouped(counts.resets),
+            grouped(counts.early_closes),
+            grouped(counts.offline_chunks),
+            chunks.wear_max
+        );
+        pairs.push(("chunk changes", text));
     }
     pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
     if r.speed.time.wall_s > 0.0 {
@@ -225,6 +236,12 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     }
     pairs.push(("configuration", format!("{} (workload {})", r.run.config_hash, r.run.workload_hash)));
     pairs
+}
+
+/// How many are in each state.
+fn states(counts: &BTreeMap<String, u32>) -> String {
+    let states = counts.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
+    states.collect::<Vec<_>>().join(", ")
 }
 
 fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {

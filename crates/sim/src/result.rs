@@ -1,9 +1,11 @@
 //! The result document, schema 1. Other tools rely on these names: add, never rename.
 
+mod chunks;
 mod jobs;
 mod lifetime;
 mod zones;
 
+pub use chunks::ChunksResult;
 pub use jobs::{
     DirectionResult, JobResult, LatencyLevel, LatencyPoint, PercentilesOf, RateSamples, SyncResult,
 };
@@ -85,6 +87,9 @@ pub struct BetweenResult {
     /// Zones, where the namespace has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZonesResult>,
+    /// Chunks, where the host has vector access.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<ChunksResult>,
     /// What the host's stream policy did; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyResult>,

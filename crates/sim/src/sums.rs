@@ -1,9 +1,9 @@
 //! Counters of a subsystem, added up over its namespaces or sets.
 
 use crate::result::{
-    BetweenResult, CacheResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult, RunIdentity,
-    RunResult, SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, ZonesResult, placement_of_logs,
-    ratio,
+    BetweenResult, CacheResult, ChunksResult, CostResult, FlashResult, GcResult, LatencyResult, LayerResult,
+    RunIdentity, RunResult, SCHEMA, SetResult, Speed, Waf, WearResult, WorkloadResult, ZonesResult,
+    placement_of_logs, ratio,
 };
 use nandscape_core::command::HostCounts;
 use nandscape_core::{BlockId, CauseTable, Cost, FtlStats, Layers, OpCounts, Subsystem};
@@ -137,7 +137,8 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
     let inside = subsystem.inspect();
     let host = hosts(subsystem, None);
     let flash = flash(layers_of_run);
-    let (stats, cost) = layers(layers_of_run);
+    let (stats, mut cost) = layers(layers_of_run);
+    cost.host_dram_bytes += inside.host_bytes;
     let page_bytes = page_bytes(layers_of_run);
     let logs = layers_of_run.iter().map(|layer| {
         (0..if inside.has_logs { layer.logs() } else { 1 }).map(|log| layer.log_status(log)).collect()
@@ -157,7 +158,11 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         latency_ns: run.latency_ns,
         cost: cost.into(),
         placement: inside.placement().or_else(|| placement_of_logs((0..).zip(logs))),
-        between: BetweenResult { zones: ZonesResult::of(&inside), policy: None },
+        between: BetweenResult {
+            zones: ZonesResult::of(&inside),
+            chunks: ChunksResult::of(&inside, 0),
+            policy: None,
+        },
         cache: inside.cache().map(|report| {
             CacheResult::new(report, host.write_bytes, page_bytes.map(|page| flash.programs * page))
         }),

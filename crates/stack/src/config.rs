@@ -14,7 +14,7 @@ use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
-use crate::kinds::{KINDS, STACK, StackKind, ZONE, kind_of};
+use crate::kinds::{KINDS, STACK, StackKind, VECTOR, ZONE, kind_of, pblk, vector, zone};
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
@@ -103,6 +103,8 @@ pub struct StackConfig {
     pub stack: &'static StackKind,
     /// Zones, for stacks over them.
     pub zone: Params,
+    /// Vector access, for stacks over it.
+    pub vector: Params,
     /// Name of the translation layer.
     pub ftl: &'static str,
     pub ftl_params: Params,
@@ -136,6 +138,8 @@ impl StackConfig {
         let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
         let zone = take_table(&mut table, "zone", "zone")?;
         let zone = Params::check(&ZONE, "zone.", &flat("zone.", &zone)?)?;
+        let vector = take_table(&mut table, "vector", "vector")?;
+        let vector = Params::check(&VECTOR, "vector.", &flat("vector.", &vector)?)?;
         let mut ftl = take_table(&mut table, "ftl", "ftl")?;
         let workload = take_table(&mut table, "workload", "workload")?;
         let sets = take_table(&mut table, "sets", "sets")?;
@@ -147,7 +151,7 @@ impl StackConfig {
         let cache = CacheConfig::check(cache, take_table(&mut table, "disk", "disk")?)?;
         let host = HostConfig::check(&take_table(&mut table, "host", "host")?)?;
         if let Some(key) = table.keys().next() {
-            const OWN: &str = "cache, device, device.timing, disk, ftl, host, journal, sets, namespaces, faults, stack, workload, zone";
+            const OWN: &str = "cache, device, device.timing, disk, ftl, host, journal, sets, namespaces, faults, stack, vector, workload, zone";
             let interfaces = INTERFACES.iter().map(|entry| entry.info.name);
             let known = interfaces.fold(OWN.to_owned(), |known, name| format!("{known}, {name}"));
             let near = registry::suggestion(key, &known);
@@ -168,6 +172,7 @@ impl StackConfig {
             faults: FaultsConfig::check(&faults, seen, packing.is_some())?,
             stack,
             zone,
+            vector,
             cache,
             geometry,
             packing,
@@ -188,6 +193,12 @@ impl StackConfig {
             device,
             timing_params,
         })
+    }
+
+    /// Whether the host has vector access to the flash.
+    pub(crate) fn is_on_vector(&self) -> bool {
+        let own = [vector::KIND.info.name, pblk::KIND.info.name];
+        own.contains(&self.stack.info.name) || self.zone.get(zone::ON) == Some("vector")
     }
 
     /// Whether a host interface stands in front of the flash.
@@ -302,7 +313,8 @@ impl StackConfig {
         let own = own.chain(self.interfaces.to_tables(Place::Flash));
         let stack = (self.stack.info.name != KINDS[0].info.name).then(|| {
             let kind = [("kind".to_owned(), self.stack.info.name.into())];
-            [("stack", kind.into_iter().collect()), ("zone", table_of(&self.zone))]
+            let vector = self.is_on_vector().then(|| ("vector", table_of(&self.vector)));
+            [("stack", kind.into_iter().collect()), ("zone", table_of(&self.zone))].into_iter().chain(vector)
         });
         let own = own.chain(stack.into_iter().flatten());
         let host = [("host", self.host.to_table()), ("journal", self.journal.to_table())];

@@ -77,6 +77,7 @@ fn infos(what: Listing) -> Vec<Info> {
             let device = [config::DEVICE, config::TIMING, partition::SETS, partition::NAMESPACES];
             let others = [
                 kinds::STACK,
+                kinds::VECTOR,
                 kinds::ZONE,
                 host::HOST,
                 cache::CACHE,

@@ -9,24 +9,32 @@ use crate::number::grouped;
 use nandscape_core::Word;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_core::zone::ZoneState;
-use nandscape_sim::result::ZonesResult;
+use nandscape_sim::result::{ChunksResult, ZonesResult};
 use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The zones of every run that has any.
+/// The zones and chunks of every run that has any.
 pub(super) fn zones(page: &Page<'_>) -> String {
     let mut out = String::new();
     for (number, run) in page.runs.iter().enumerate() {
-        let Some(zones) = &run.result.between.zones else { continue };
+        let between = &run.result.between;
+        if between.zones.is_none() && between.chunks.is_none() {
+            continue;
+        }
         if page.runs.len() > 1 {
             let _ = writeln!(out, "<h3>{}</h3>", page.name(number));
         }
-        out.push_str(&facts(&pairs(zones)));
-        if let Some(history) = over_time(zones) {
-            out.push_str(&chart(number, zones, history));
+        if let Some(zones) = &between.zones {
+            out.push_str(&facts(&pairs(zones)));
+            if let Some(history) = over_time(zones) {
+                out.push_str(&chart(number, zones, history));
+            }
+            out.push_str(&strip(zones));
         }
-        out.push_str(&strip(zones));
+        if let Some(chunks) = &between.chunks {
+            out.push_str(&facts(&chunk_pairs(chunks)));
+        }
     }
     out
 }
@@ -45,6 +53,23 @@ fn pairs(zones: &ZonesResult) -> Vec<(&'static str, String)> {
         ("Closed for others", grouped(counts.implicit_closes)),
         ("Finished", grouped(counts.finishes)),
         ("Reset", grouped(counts.resets)),
+    ]
+}
+
+fn chunk_pairs(chunks: &ChunksResult) -> Vec<(&'static str, String)> {
+    let state = |name: &str| grouped(chunks.states.get(name).copied().unwrap_or(0).into());
+    let counts = chunks.counts;
+    vec![
+        ("Chunks", grouped(u64::from(chunks.chunks))),
+        ("Chunk size", format_bytes(chunks.chunk_bytes)),
+        ("Smallest write", format_bytes(chunks.write_bytes)),
+        ("Free", state("free")),
+        ("Open", state("open")),
+        ("Closed", state("closed")),
+        ("Offline", state("offline")),
+        ("Chunks reset", grouped(counts.resets)),
+        ("Closed early", grouped(counts.early_closes)),
+        ("Largest wear index", chunks.wear_max.to_string()),
     ]
 }
 

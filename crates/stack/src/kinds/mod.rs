@@ -2,9 +2,12 @@
 //! them.
 
 pub(crate) mod dm_zoned;
+pub(crate) mod pblk;
+pub(crate) mod vector;
 pub(crate) mod zone;
 pub(crate) mod zone_map;
 
+pub use vector::VECTOR;
 pub use zone::ZONE;
 
 use nandscape_core::{Info, Params, keys};
@@ -30,10 +33,17 @@ pub(crate) const BLOCK: StackKind = StackKind {
 };
 
 /// Every kind, the default first.
-pub static KINDS: &[StackKind] = &[BLOCK, zone::KIND, zone_map::KIND, dm_zoned::KIND];
+pub static KINDS: &[StackKind] =
+    &[BLOCK, zone::KIND, zone_map::KIND, dm_zoned::KIND, vector::KIND, pblk::KIND];
 
-const NAMES: &[&str] =
-    &[BLOCK.info.name, zone::KIND.info.name, zone_map::KIND.info.name, dm_zoned::KIND.info.name];
+const NAMES: &[&str] = &[
+    BLOCK.info.name,
+    zone::KIND.info.name,
+    zone_map::KIND.info.name,
+    dm_zoned::KIND.info.name,
+    vector::KIND.info.name,
+    pblk::KIND.info.name,
+];
 
 keys! { PARAMS:
     pub(crate) KIND: String = choice(NAMES) or "block",

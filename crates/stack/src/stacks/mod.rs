@@ -3,6 +3,9 @@
 
 mod block;
 mod dm_zoned;
+mod pblk;
+mod plain;
+mod vector;
 mod zone;
 mod zone_map;
 
@@ -11,7 +14,7 @@ use crate::flash::{BuildOptions, nand, with_faults, with_time};
 use crate::interfaces::Place;
 use crate::kinds::{BLOCK, StackKind};
 use crate::memory;
-use nandscape_core::{AnyDevice, Subsystem};
+use nandscape_core::{AnyDevice, Params, Subsystem};
 use nandscape_hostftl::HostFtlError;
 use nandscape_media::Breakable;
 
@@ -29,7 +32,8 @@ pub struct StackEntry {
 }
 
 /// Every stack, in the order of [`crate::kinds::KINDS`].
-pub static STACKS: &[StackEntry] = &[block::ENTRY, zone::ENTRY, zone_map::ENTRY, dm_zoned::ENTRY];
+pub static STACKS: &[StackEntry] =
+    &[block::ENTRY, zone::ENTRY, zone_map::ENTRY, dm_zoned::ENTRY, vector::ENTRY, pblk::ENTRY];
 
 /// The stack of a configuration.
 pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {
@@ -53,12 +57,19 @@ pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, last
     config.with_interfaces(Place::Served, over_flash)
 }
 
-/// A layer of the host as a stack.
-fn host_layer<L: Subsystem + Send + 'static>(built: std::result::Result<L, HostFtlError>) -> Result<Boxed> {
-    match built {
-        Ok(layer) => Ok(Box::new(layer)),
-        Err(HostFtlError::Param(error)) => Err(ConfigError::Param(error)),
-        Err(error) => Err(ConfigError::Build(error.to_string())),
+/// A layer of the host as a stack, of the keys of `[ftl]`.
+fn host_layer<L: Subsystem + Send + 'static>(
+    config: &StackConfig,
+    build: impl FnOnce(&Params) -> std::result::Result<L, HostFtlError>,
+) -> Result<Boxed> {
+    Ok(Box::new(build(&config.ftl_params).map_err(unsuited)?))
+}
+
+/// Why a layer of the host cannot be built.
+fn unsuited(error: HostFtlError) -> ConfigError {
+    match error {
+        HostFtlError::Param(error) => ConfigError::Param(error),
+        error => ConfigError::Build(error.to_string()),
     }
 }
 

@@ -1,90 +1,53 @@
 //! Zones, and the stack that gives hosts nothing else.
 
+use super::plain::{Base, Raw, Top, plain};
 use super::{Boxed, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, faulty, nand_options, timed};
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
-    FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, OPEN_TIME, READ_TIME, READS_ACROSS, RESET, RESET_STRIPE,
-    RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT, ZRWA_GRANULARITY,
-    ZRWA_SIZE,
+    FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, ON, OPEN_TIME, READ_TIME, READS_ACROSS, RESET,
+    RESET_STRIPE, RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT,
+    ZRWA_GRANULARITY, ZRWA_SIZE,
 };
-use crate::memory;
-use nandscape_core::{AnyDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime, Subsystem};
+use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime};
 use nandscape_ftl::{Journal, PageMap, page_map};
-use nandscape_media::scheduler::WithScheduler;
-use nandscape_media::{Nand, Scheduler};
 use nandscape_namespace::SharedDevice;
 use nandscape_namespace::sets::share;
+use nandscape_namespace::vector::VectorOob;
 use nandscape_namespace::zones::{
-    BlockPart, CommandTimes, FlashRules, ImpliedOob, RandomAreas, Sabotage, ZoneLayout, ZoneSetup,
+    BlockPart, CommandTimes, FlashRules, RandomAreas, Sabotage, ZoneLayout, ZoneOob, ZoneSetup,
     ZoneStartError, ZoneStripes, ZonedNamespace, with_conventional,
 };
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: |config, options| plain::<Raw>(config, options), over: over::<Raw> };
+    StackEntry { kind: &KIND, plain: plain::<Zones, Raw>, over: Zones::on_any::<Raw> };
 
-/// What the host puts over zones.
-pub(super) trait Top {
-    /// Puts it there.
-    fn over<Z: Subsystem + Send + 'static>(config: &StackConfig, zones: Z) -> Result<Boxed>;
-}
+/// Zones of the device.
+pub(super) struct Zones;
 
-/// Nothing.
-struct Raw;
-
-impl Top for Raw {
-    fn over<Z: Subsystem + Send + 'static>(_: &StackConfig, zones: Z) -> Result<Boxed> {
-        Ok(Box::new(zones))
+impl Base for Zones {
+    fn on<T: Top, D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
+        config: &StackConfig,
+        device: D,
+    ) -> Result<Boxed> {
+        let zoned = ZonedNamespace::<_, O>::new(device, &setup(config)?);
+        T::over(config, zoned.map_err(|error| build_error(&error))?)
     }
-}
 
-/// Something over zones of a device that keeps no bytes.
-pub(super) fn plain<T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
-    // A page map needs the numbers of its pages on flash, also where no bytes are kept.
-    if config.faults.is_empty() && config.zone.get(CONVENTIONAL) == 0 {
-        memory::check(config.seen_geometry())?;
-        return config.scheduler.with(Plain::<T> { config, options, top: PhantomData });
+    fn has_page_map(config: &StackConfig) -> bool {
+        config.zone.get(CONVENTIONAL) > 0
     }
-    memory::check(config.seen_geometry())?;
-    over::<T>(config, faulty(config, &nand_options(config, options))?, false)
-}
 
-/// Zones over a device that keeps no bytes, compiled for its scheduler.
-struct Plain<'a, T> {
-    config: &'a StackConfig,
-    options: BuildOptions,
-    top: PhantomData<T>,
-}
-
-impl<T: Top> WithScheduler for Plain<'_, T> {
-    type Out = Result<Boxed>;
-
-    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
-        let setup = setup(self.config)?;
-        let mut options = nand_options(self.config, self.options);
-        // Zones are programmed in order, on every device.
-        options.capabilities.out_of_order_program = false;
-        let nand = Nand::<ImpliedOob>::with_oob(self.config.geometry, &options)
-            .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
-        let device = timed::<_, S, ImpliedOob>(self.config, nand);
-        let zoned = ZonedNamespace::<_, ImpliedOob>::new(device, &setup);
-        T::over(self.config, zoned.map_err(|error| ConfigError::Build(error.to_string()))?)
+    fn on_any<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
+        if !Self::has_page_map(config) {
+            return Self::on::<T, AnyDevice, Oob>(config, device);
+        }
+        let setup = setup(config)?;
+        let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
+        let shared: SharedDevice = share(device);
+        T::over(config, with_conventional(shared, &setup, layer, Sabotage::None).map_err(|error| error.0)?)
     }
-}
-
-/// Something over zones of a device of any type, which `lasts` longer than the process or not.
-pub(super) fn over<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
-    let setup = setup(config)?;
-    if setup.layout.conventional == 0 {
-        let zoned = ZonedNamespace::<_, Oob>::new(device, &setup);
-        return T::over(config, zoned.map_err(|error| build_error(&error))?);
-    }
-    let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
-    let shared: SharedDevice = share(device);
-    T::over(config, with_conventional(shared, &setup, layer, Sabotage::None).map_err(|error| error.0)?)
 }
 
 /// An error of either part of zones that are built.
@@ -158,6 +121,10 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
 /// Zones as the keys describe them, checked against the device.
 pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     refuse_block_only(config)?;
+    if config.is_on_vector() {
+        let expected = "zones of the device; zones of chunks alone are --stack vector";
+        return Err(config.zone.error(ON, expected).into());
+    }
     let (keys, geometry) = (&config.zone, &config.geometry);
     let page = u64::from(geometry.page_bytes);
     let program = page * u64::from(config.timing_options.program_pages);

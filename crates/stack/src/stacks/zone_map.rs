@@ -1,6 +1,8 @@
-//! A block device that the host makes of zones.
+//! A block device that the host makes of zones, of the device or of chunks.
 
-use super::zone::{Top, over, plain};
+use super::plain::{Base, Top, plain};
+use super::vector::Chunks;
+use super::zone::Zones;
 use super::{Boxed, StackEntry, host_layer};
 use crate::config::{Result, StackConfig};
 use crate::kinds::zone_map::KIND;
@@ -9,8 +11,14 @@ use nandscape_hostftl::ZoneMap;
 
 pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
-    plain: |config, options| plain::<Mapped>(config, options),
-    over: over::<Mapped>,
+    plain: |config, options| {
+        let plain = if config.is_on_vector() { plain::<Chunks, Mapped> } else { plain::<Zones, Mapped> };
+        plain(config, options)
+    },
+    over: |config, device, lasts| {
+        let over = if config.is_on_vector() { Chunks::on_any::<Mapped> } else { Zones::on_any::<Mapped> };
+        over(config, device, lasts)
+    },
 };
 
 /// The translation layer over zones.
@@ -18,6 +26,6 @@ struct Mapped;
 
 impl Top for Mapped {
     fn over<Z: Subsystem + Send + 'static>(config: &StackConfig, zones: Z) -> Result<Boxed> {
-        host_layer(ZoneMap::new(zones, &config.ftl_params))
+        host_layer(config, |params| ZoneMap::new(zones, params))
     }
 }

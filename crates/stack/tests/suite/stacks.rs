@@ -56,14 +56,21 @@ fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
         ("zone", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=128KiB", &[]),
         ("zone-map", "uniform:span=50%,bs=4k,count=2000", &[]),
         ("dm-zoned", "uniform:span=50%,bs=4k,count=2000", conventional),
+        ("vector", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=64KiB", &[]),
+        // So few lines need more room than by default.
+        ("pblk", "uniform:span=50%,bs=4k,count=2000", &["ftl.op=0.5"]),
     ] {
         let config = config(stack, sets);
         let run = replay(&config, load, &RunOptions::default()).unwrap();
         assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
-        assert_eq!(run.result.between.zones.is_some(), stack != "block", "{stack}");
+        let has_zones = !["block", "pblk"].contains(&stack);
+        assert_eq!(run.result.between.zones.is_some(), has_zones, "{stack}");
+        let has_chunks = ["vector", "pblk"].contains(&stack);
+        assert_eq!(run.result.between.chunks.is_some(), has_chunks, "{stack}");
         let cost = run.result.cost;
         assert!(cost.dram_bytes > 0 && cost.usable_bytes > 0, "{stack}: {cost:?}");
-        assert_eq!(cost.host_dram_bytes > 0, ["zone-map", "dm-zoned"].contains(&stack), "{stack}: {cost:?}");
+        let is_on_host = !["block", "zone"].contains(&stack);
+        assert_eq!(cost.host_dram_bytes > 0, is_on_host, "{stack}: {cost:?}");
         let text = config.to_toml();
         assert_eq!(text.contains("[zone]"), stack != "block", "{text}");
         let mut again = Typed::new();
@@ -117,10 +124,84 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("dm-zoned", &["zone.conventional=2"], "zone.conventional"),
         ("dm-zoned", &["zone.conventional=6", "zone.max_active=1"], "zone.max_active"),
         ("dm-zoned", &["zone.conventional=6", "ftl.reclaim_low=60"], "ftl.reclaim_high"),
+        ("zone", &["zone.on=vector"], "--stack vector"),
+        ("vector", &["vector.width=3"], "vector.width"),
+        ("vector", &["vector.cached_units=16"], "vector.cached_units"),
+        ("vector", &["cache.device=flash"], "[cache]"),
+        ("pblk", &["ftl.op=0.0"], "ftl.op"),
+        ("pblk", &["device.oob=8"], "device.oob"),
+        ("pblk", &["ftl.op=0.5", "ftl.ring=2"], "ftl.ring"),
     ] {
         let message = refusal(stack, sets);
         assert!(message.contains(key), "{stack} {sets:?}: {message}");
     }
+}
+
+#[test]
+fn uflip_runs_on_chunks_and_its_operations_are_counted() {
+    for pattern in [
+        "granularity",
+        "alignment,shift=512",
+        "locality",
+        "partitioning",
+        "order,incr=2",
+        "parallelism",
+        "mix",
+        "pause",
+        "bursts",
+    ] {
+        for base in ["sw", "rw"] {
+            if base == "rw" && (pattern == "partitioning" || pattern.starts_with("order")) {
+                continue;
+            }
+            let (pattern, keys) = pattern.split_once(',').map_or((pattern, ""), |(name, keys)| (name, keys));
+            // Shifts are whole write units on chunks.
+            let keys = keys.replace("shift=512", "shift=4KiB");
+            let load = format!("uflip:pattern={pattern},base={base},bs=16k,count=300,zones=64KiB,{keys}");
+            let run =
+                replay(&config("vector", &[]), load.trim_end_matches(','), &RunOptions::default()).unwrap();
+            assert!(run.is_complete(), "{load}: {:?}", run.result.error);
+            let chunks = run.result.between.chunks.unwrap();
+            assert_eq!((chunks.chunks, chunks.chunk_bytes, chunks.write_bytes), (80, 65_536, 4096), "{load}");
+            assert_eq!(chunks.states.values().sum::<u32>(), 80, "{load}");
+            assert!(pattern == "granularity" || chunks.states.contains_key("closed"), "{load}: {chunks:?}");
+        }
+    }
+}
+
+#[test]
+fn zones_of_chunks_carry_a_block_device() {
+    let config = config("zone-map", &["zone.on=vector"]);
+    assert!(config.to_toml().contains("[vector]"), "{}", config.to_toml());
+    let load = "uniform:span=90%,bs=4k,count=6000";
+    let run = replay(&config, load, &RunOptions::default()).unwrap();
+    assert!(run.is_complete(), "{:?}", run.result.error);
+    let chunks = run.result.between.chunks.unwrap();
+    assert!(chunks.counts.resets > 0, "{chunks:?}");
+}
+
+#[test]
+fn an_image_of_chunks_comes_back_below_pblk() {
+    let folder = std::env::temp_dir().join(format!("nandscape-pblk-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let storage = Storage::Image(folder.join("pblk.nand"));
+    let config = config("pblk", &["ftl.op=0.5"]);
+    let open = || build_stored(&config, &storage).unwrap().subsystem;
+    let mut pblk = open();
+    let data: Vec<u8> = (0..40_000u32).map(|byte| byte as u8).collect();
+    let at = SimTime::ZERO;
+    pblk.submit(0, block(Op::Write, 4096, data.len() as u64), Payload::Write(&data), at).unwrap();
+    pblk.submit(0, Command::FLUSH, Payload::None, at).unwrap();
+    // Without a shutdown, as after a kill.
+    drop(pblk);
+    let mut pblk = open();
+    let mut read = vec![0; data.len()];
+    pblk.submit(0, block(Op::Read, 4096, data.len() as u64), Payload::Read(&mut read), at).unwrap();
+    assert_eq!(read, data);
+    assert!(pblk.inspect().layer(0).recovery().is_some_and(|report| report.live_pages == 10));
+    pblk.check_invariants();
+    drop(pblk);
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

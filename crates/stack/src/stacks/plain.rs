@@ -1,0 +1,76 @@
+//! Stacks of two parts: a namespace over the flash ([`Base`]), and what the host puts over it ([`Top`]).
+
+use super::Boxed;
+use crate::config::{ConfigError, Result, StackConfig};
+use crate::flash::{BuildOptions, faulty, nand_options, timed};
+use crate::memory;
+use nandscape_core::{AnyDevice, FlashDevice, Oob, Subsystem};
+use nandscape_media::scheduler::WithScheduler;
+use nandscape_media::{Nand, Scheduler};
+use nandscape_namespace::vector::VectorOob;
+use nandscape_namespace::zones::{ImpliedOob, ZoneOob};
+use std::marker::PhantomData;
+
+/// A namespace over the flash that needs no OOB where no bytes are kept: blocks are programmed in order.
+pub(super) trait Base {
+    /// Makes it over a device, and something over it.
+    fn on<T: Top, D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
+        config: &StackConfig,
+        device: D,
+    ) -> Result<Boxed>;
+
+    /// Whether a part of it finds pages by their OOB, also where no bytes are kept.
+    fn has_page_map(_: &StackConfig) -> bool {
+        false
+    }
+
+    /// Makes both over a device of any type, which lasts longer than the process or not.
+    fn on_any<T: Top>(config: &StackConfig, device: AnyDevice, _lasts: bool) -> Result<Boxed> {
+        Self::on::<T, AnyDevice, Oob>(config, device)
+    }
+}
+
+/// What the host puts over a namespace.
+pub(super) trait Top {
+    /// Puts it there.
+    fn over<S: Subsystem + Send + 'static>(config: &StackConfig, below: S) -> Result<Boxed>;
+}
+
+/// Nothing.
+pub(super) struct Raw;
+
+impl Top for Raw {
+    fn over<S: Subsystem + Send + 'static>(_: &StackConfig, below: S) -> Result<Boxed> {
+        Ok(Box::new(below))
+    }
+}
+
+/// Both over a device that keeps no bytes.
+pub(super) fn plain<B: Base, T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
+    memory::check(config.seen_geometry())?;
+    if config.faults.is_empty() && !B::has_page_map(config) {
+        return config.scheduler.with(Plain::<B, T> { config, options, parts: PhantomData });
+    }
+    B::on_any::<T>(config, faulty(config, &nand_options(config, options))?, false)
+}
+
+/// Both over a device that keeps no bytes, compiled for its scheduler.
+struct Plain<'a, B, T> {
+    config: &'a StackConfig,
+    options: BuildOptions,
+    parts: PhantomData<(B, T)>,
+}
+
+impl<B: Base, T: Top> WithScheduler for Plain<'_, B, T> {
+    type Out = Result<Boxed>;
+
+    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
+        let mut options = nand_options(self.config, self.options);
+        // Blocks are programmed in order, on every device.
+        options.capabilities.out_of_order_program = false;
+        let nand = Nand::<ImpliedOob>::with_oob(self.config.geometry, &options)
+            .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
+        let device = timed::<_, S, ImpliedOob>(self.config, nand);
+        B::on::<T, _, ImpliedOob>(self.config, device)
+    }
+}
