@@ -27,6 +27,9 @@ pub struct Issue {
     pub after: Token,
     /// What it is counted under.
     pub cause: Cause,
+    /// Whether a command of host software asks for it, whatever its cause: the data crosses the link to the
+    /// host.
+    pub by_host: bool,
     /// Of a program, bytes that the controller has from earlier commands: they move over the bus besides
     /// `transfer`, and do not cross the link to the host. Of an erase, pages that its time depends on, if
     /// these are not all that were programmed.
@@ -36,7 +39,19 @@ pub struct Issue {
 impl Issue {
     /// An operation with no predecessor.
     pub const fn new(at: SimTime, cause: Cause) -> Self {
-        Self { at, after: Token::NONE, cause, held: 0 }
+        Self { at, after: Token::NONE, cause, by_host: matches!(cause, Cause::Host), held: 0 }
+    }
+
+    /// The same, by a command of host software.
+    #[must_use]
+    pub const fn by_host(self) -> Self {
+        Self { by_host: true, ..self }
+    }
+
+    /// The same, by the device for a reason of its own.
+    #[must_use]
+    pub const fn by_device(self, cause: Cause) -> Self {
+        Self { cause, by_host: false, ..self }
     }
 
     /// The same, but not before `after` completes.

@@ -9,7 +9,7 @@ pub mod serial;
 
 pub use options::{GcOrder, HostLink, Options, Suspension, WriteBuffer};
 
-use nandscape_core::{Cause, Clocked, Geometry, Info, Ppn, SimTime, Token, Way};
+use nandscape_core::{Clocked, Geometry, Info, Ppn, SimTime, Token, Way};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +92,9 @@ pub trait Scheduler: Clocked {
     /// Queues an operation of the host.
     fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token;
 
-    /// Queues an operation and says why it is done: [`Cause::Host`], or by the layer for itself.
+    /// Queues an operation that host software asked for, or one of the device for itself.
     #[inline(always)]
-    fn submit_as(&mut self, op: TimedOp, _cause: Cause, at: SimTime, after: Token) -> Token {
+    fn submit_as(&mut self, op: TimedOp, _by_host: bool, at: SimTime, after: Token) -> Token {
         self.submit(op, at, after)
     }
 

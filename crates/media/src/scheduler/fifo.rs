@@ -15,7 +15,7 @@ mod front;
 use super::bus::Bus;
 use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Cause, Clocked, Divider, Geometry, Info, SimTime, Token, UnitId, Way};
+use nandscape_core::{Clocked, Divider, Geometry, Info, SimTime, Token, UnitId, Way};
 
 /// Registry entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -123,12 +123,12 @@ impl Scheduler for Fifo {
 
     #[inline(always)]
     fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
-        self.submit_as(op, Cause::Host, at, after)
+        self.submit_as(op, true, at, after)
     }
 
     #[inline(always)]
-    fn submit_as(&mut self, op: TimedOp, cause: Cause, at: SimTime, after: Token) -> Token {
-        if self.front.is_some() && cause == Cause::Host {
+    fn submit_as(&mut self, op: TimedOp, by_host: bool, at: SimTime, after: Token) -> Token {
+        if self.front.is_some() && by_host {
             return self.submit_behind_front(op, at, after);
         }
         Token(self.run(op, at.0, at.0.max(after.0)))

@@ -1,7 +1,7 @@
 //! What each option of the event-driven scheduler does, on timelines worked out by hand. 1 ns a byte; an
 //! array read takes 50 ns, a program 700 ns, an erase 3000 ns.
 
-use nandscape_core::{Cause, Clocked, Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Clocked, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{
     Fifo, GcOrder, HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
 };
@@ -61,8 +61,8 @@ impl Rig {
     }
 
     /// Submits at a time, to which events are run first.
-    fn submit(&mut self, op: TimedOp, cause: Cause, at: u64) -> Token {
-        let token = self.scheduler.submit_as(op, cause, SimTime(at), Token::NONE);
+    fn submit(&mut self, op: TimedOp, by_host: bool, at: u64) -> Token {
+        let token = self.scheduler.submit_as(op, by_host, SimTime(at), Token::NONE);
         self.watch(token);
         token
     }
@@ -73,7 +73,7 @@ impl Rig {
     }
 
     fn host(&mut self, op: TimedOp, at: u64) -> Token {
-        self.submit(op, Cause::Host, at)
+        self.submit(op, true, at)
     }
 
     /// What completed up to then, as tag and time.
@@ -192,19 +192,19 @@ fn nothing_stops_in_its_last_stretch_nor_an_erase_unless_it_may() {
 fn a_read_of_the_layer_stops_nothing() {
     let mut rig = Rig::new(&Options { suspension: suspension(), ..Options::default() });
     rig.host(program(0, 0, 100), 0);
-    rig.submit(read(0, 6), Cause::Gc, 250);
+    rig.submit(read(0, 6), false, 250);
     assert_eq!(rig.times(), [800, 950]);
 }
 
 #[test]
 fn pages_of_a_unit_are_programmed_together_when_the_last_is_there() {
     let mut rig = Rig::new(&Options { program_pages: 3, ..Options::default() });
-    rig.submit(program(0, 0, 1000), Cause::Gc, 0);
-    rig.submit(program(0, 1, 1000), Cause::Gc, 0);
+    rig.submit(program(0, 0, 1000), false, 0);
+    rig.submit(program(0, 1, 1000), false, 0);
     // Something else is under way.
     rig.host(erase(1, 0), 0);
     assert_eq!(rig.until(499), []);
-    rig.submit(program(0, 2, 1000), Cause::Gc, 500);
+    rig.submit(program(0, 2, 1000), false, 500);
     let unit = 500 + 3000 + 700;
     assert_eq!(rig.times(), [unit, unit, 3000, unit]);
 }
@@ -212,7 +212,7 @@ fn pages_of_a_unit_are_programmed_together_when_the_last_is_there() {
 #[test]
 fn a_unit_short_of_pages_is_programmed_when_nothing_else_can_happen() {
     let mut rig = Rig::new(&Options { program_pages: 3, ..Options::default() });
-    rig.submit(program(0, 0, 1000), Cause::Gc, 0);
+    rig.submit(program(0, 0, 1000), false, 0);
     rig.host(read(1, 6), 400);
     // Event by event, as a replay does.
     let mut done = Vec::new();
@@ -221,8 +221,8 @@ fn a_unit_short_of_pages_is_programmed_when_nothing_else_can_happen() {
     }
     assert_eq!(done, [(1, 550), (0, 550 + 1000 + 700)]);
     // The rest of the unit is an operation of its own.
-    rig.submit(program(0, 1, 1000), Cause::Gc, 3000);
-    rig.submit(program(0, 2, 1000), Cause::Gc, 3000);
+    rig.submit(program(0, 1, 1000), false, 3000);
+    rig.submit(program(0, 2, 1000), false, 3000);
     assert_eq!(rig.times(), [3000 + 2000 + 700; 2]);
 }
 
@@ -244,7 +244,7 @@ fn writes_are_answered_in_the_buffer_and_wait_for_room_in_it() {
     // Programs end at 1700, 3400, ...; each makes room for one more page.
     assert_eq!(rig.until(u64::MAX), [(0, 0), (1, 0), (2, 1700), (3, 3400)]);
     // A page of the layer takes no room and completes with its program.
-    rig.submit(program(1, 0, 1000), Cause::Gc, 10_000);
+    rig.submit(program(1, 0, 1000), false, 10_000);
     rig.host(program(1, 6, 1000), 10_000);
     assert_eq!(rig.until(u64::MAX), [(5, 10_000), (4, 11_700)]);
 }
@@ -260,7 +260,7 @@ fn the_link_delays_and_queues_in_either_direction() {
     rig.host(read(1, 6), 10_000);
     // Array from 10,004, data out at 10,154, on the link to 10,254 and to 10,354.
     assert_eq!(rig.until(u64::MAX), [(2, 10_257), (3, 10_357)]);
-    rig.submit(read(0, 6), Cause::Gc, 20_000);
+    rig.submit(read(0, 6), false, 20_000);
     assert_eq!(rig.until(u64::MAX), [(4, 20_150)], "the layer's own reads stay inside");
 }
 
@@ -283,7 +283,7 @@ fn the_layer_has_one_turn_at_the_controller_between_commands_of_the_host() {
     let mut rig = Rig::new(&slow_intake());
     // Two pages at once; of the others half a page each 5 us. The last 1.7 us are bus and array.
     for unit in 0..4 {
-        rig.submit(program(unit, 0, 1000), Cause::Gc, 0);
+        rig.submit(program(unit, 0, 1000), false, 0);
     }
     rig.until(6000);
     rig.host(program(0, 6, 1000), 6000);
@@ -389,8 +389,8 @@ fn a_second_page_register_lets_data_in_while_the_array_programs() {
 /// Two programs of the layer, then one of the host, all on one die at once.
 fn contest(gc_order: GcOrder) -> Vec<u64> {
     let mut rig = Rig::new(&Options { gc_order, ..Options::default() });
-    rig.submit(program(0, 0, 100), Cause::Gc, 0);
-    rig.submit(program(0, 1, 100), Cause::Gc, 0);
+    rig.submit(program(0, 0, 100), false, 0);
+    rig.submit(program(0, 1, 100), false, 0);
     rig.host(program(0, 6, 100), 0);
     rig.times()
 }
@@ -407,7 +407,7 @@ fn reads_of_the_layer_stand_back_in_the_command_core_too() {
     let contest = |gc_order| {
         let mut rig = Rig::new(&Options { gc_order, core_ns: 100, ..Options::default() });
         for (unit, number) in [(0, 0), (0, 1), (2, 0)] {
-            rig.submit(read(unit, number), Cause::Gc, 0);
+            rig.submit(read(unit, number), false, 0);
         }
         rig.host(read(2, 1), 1);
         rig.times()
@@ -421,8 +421,8 @@ fn reads_of_the_layer_stand_back_in_the_command_core_too() {
 fn the_layer_does_not_stand_back_when_the_host_waits_for_its_erase() {
     for gc_order in [GcOrder::HostFirst, GcOrder::RateLimited { gap_ns: 1_000_000 }] {
         let mut rig = Rig::new(&Options { gc_order, ..Options::default() });
-        let copy = rig.submit(program(0, 0, 100), Cause::Gc, 0);
-        let erased = rig.scheduler.submit_as(erase(0, 1), Cause::Gc, SimTime(0), copy);
+        let copy = rig.submit(program(0, 0, 100), false, 0);
+        let erased = rig.scheduler.submit_as(erase(0, 1), false, SimTime(0), copy);
         rig.watch(erased);
         rig.host(program(0, 6, 100), 0);
         assert_eq!(rig.times(), [800, 3800, 4600], "{gc_order:?}");
@@ -434,8 +434,8 @@ fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
     // The moved page is alone in its unit; other reads keep events coming, so that only the waiting write can
     // close it.
     let mut rig = Rig::new(&Options { program_pages: 3, buffer: buffer(3000), ..Options::default() });
-    let copy = rig.submit(program(0, 0, 1000), Cause::Gc, 0);
-    let erased = rig.scheduler.submit_as(erase(1, 0), Cause::Gc, SimTime(0), copy);
+    let copy = rig.submit(program(0, 0, 1000), false, 0);
+    let erased = rig.scheduler.submit_as(erase(1, 0), false, SimTime(0), copy);
     rig.watch(erased);
     for number in 0..3 {
         rig.host(program(1, number, 1000), 0);
@@ -481,22 +481,22 @@ fn planes_join_only_on_equal_pages_and_in_the_order_of_their_blocks() {
 #[test]
 fn fifo_has_the_same_link_and_buffer() {
     let fifo = |options: &Options| Fifo::with_options(&GEOMETRY, &TIMING, options);
-    let at = |scheduler: &mut Fifo, op, cause, at| scheduler.submit_as(op, cause, SimTime(at), Token::NONE).0;
+    let at =
+        |scheduler: &mut Fifo, op, by_host, at| scheduler.submit_as(op, by_host, SimTime(at), Token::NONE).0;
     let mut it = fifo(&Options { buffer: buffer(2000), ..Options::default() });
-    let answers: Vec<u64> =
-        (0..4).map(|number| at(&mut it, program(0, number, 1000), Cause::Host, 0)).collect();
+    let answers: Vec<u64> = (0..4).map(|number| at(&mut it, program(0, number, 1000), true, 0)).collect();
     assert_eq!(answers, [0, 0, 1700, 3400]);
-    assert_eq!(at(&mut it, program(1, 0, 1000), Cause::Gc, 10_000), 11_700);
+    assert_eq!(at(&mut it, program(1, 0, 1000), false, 10_000), 11_700);
     assert_eq!(it.barrier(SimTime(3000)), Token(6800));
     assert_eq!(it.barrier(SimTime(7000)), Token::NONE);
     let mut it = fifo(&Options { buffer: buffer(4000), host: LINK, ..Options::default() });
-    assert_eq!([0, 1].map(|unit| at(&mut it, program(unit, 0, 1000), Cause::Host, 0)), [1008, 2008]);
-    assert_eq!([0, 1].map(|unit| at(&mut it, read(unit, 6), Cause::Host, 10_000)), [10_257, 10_357]);
-    assert_eq!(at(&mut it, read(0, 6), Cause::Gc, 20_000), 20_150);
+    assert_eq!([0, 1].map(|unit| at(&mut it, program(unit, 0, 1000), true, 0)), [1008, 2008]);
+    assert_eq!([0, 1].map(|unit| at(&mut it, read(unit, 6), true, 10_000)), [10_257, 10_357]);
+    assert_eq!(at(&mut it, read(0, 6), false, 20_000), 20_150);
     let mut it = fifo(&Options { host: LINK, ..Options::default() });
-    assert_eq!(at(&mut it, program(0, 0, 1000), Cause::Host, 0), 5 + 1000 + 1000 + 700 + 3);
+    assert_eq!(at(&mut it, program(0, 0, 1000), true, 0), 5 + 1000 + 1000 + 700 + 3);
     let protected = WriteBuffer { is_volatile: false, ..buffer(2000) };
     let mut it = fifo(&Options { buffer: protected, ..Options::default() });
-    at(&mut it, program(0, 0, 1000), Cause::Host, 0);
+    at(&mut it, program(0, 0, 1000), true, 0);
     assert_eq!(it.barrier(SimTime(0)), Token::NONE);
 }

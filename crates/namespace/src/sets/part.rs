@@ -133,7 +133,7 @@ impl<D: FlashDevice + ?Sized> Part<D> {
     #[inline]
     fn issue(&self, issue: Issue) -> (Issue, Cause) {
         if self.is_host_side {
-            return (Issue { cause: Cause::Host, ..issue }, issue.cause);
+            return (Issue { cause: Cause::Host, ..issue }.by_host(), issue.cause);
         }
         let Some(order) = &self.order else { return (issue, issue.cause) };
         let (cause, before) = order.get();

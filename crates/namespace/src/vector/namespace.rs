@@ -125,7 +125,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
     /// What flash operations of a command are issued with.
     const fn issue(&self, at: SimTime) -> Issue {
         let (cause, after) = self.issued;
-        Issue::new(at, cause).after(after)
+        Issue::new(at, cause).after(after).by_host()
     }
 
     fn vector(&mut self, command: &VectorCommand, payload: Payload<'_>, at: SimTime) -> Submitted {

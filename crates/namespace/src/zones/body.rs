@@ -408,8 +408,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         let mut done = Token::NONE;
         while self.programmed(zone) < end {
             let is_held = self.held(zone).and_then(|held| held.get(0)).is_some_and(|page| page.present != 0);
-            let cause = if is_held && !ends { issue.cause } else { Cause::Finish };
-            let programmed = self.program_held(zone, 0, Issue { cause, after, ..issue })?;
+            let issue = if is_held && !ends { issue } else { issue.by_device(Cause::Finish) };
+            let programmed = self.program_held(zone, 0, issue.after(after))?;
             done = self.device.join(done, programmed);
         }
         Ok(done)

@@ -128,7 +128,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     #[inline]
     const fn issue(&self, at: SimTime) -> Issue {
         let (cause, after) = self.issued;
-        Issue::new(at, cause).after(after)
+        Issue::new(at, cause).after(after).by_host()
     }
 
     /// The controller takes a command; gives when it is through with it.

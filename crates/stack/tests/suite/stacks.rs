@@ -349,3 +349,20 @@ fn an_image_of_chunks_over_conventional_zones_comes_back_and_both_kinds_count_in
     drop(layer);
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// What a layer of the host moves crosses the link to the host, there and back; what a layer on the device
+/// moves does not.
+#[test]
+fn what_a_layer_of_the_host_collects_crosses_the_link() {
+    const LINK: u64 = 512 << 10;
+    let load = "uniform:span=100%,bs=4k,count=4000";
+    let over = ["ftl.op=0.5", "device.timing.scheduler=fifo", "device.timing.host_bytes_per_s=512KiB"];
+    for (stack, is_on_host) in [("block", false), ("zone-map", true), ("pblk", true)] {
+        let run = replay(&config(stack, &over), load, &RunOptions::default()).unwrap().result;
+        assert!(run.layer.gc.moved_pages > 1_000, "{stack}: {:?}", run.layer.gc);
+        let bytes = (run.host.write_pages + u64::from(is_on_host) * run.layer.gc.moved_pages) * 4096;
+        let least = bytes as f64 / LINK as f64;
+        let took = run.speed.time.simulated_ns as f64 / 1e9;
+        assert!(took > least && took < least * 1.25, "{stack}: {took} s, {least} s of link");
+    }
+}

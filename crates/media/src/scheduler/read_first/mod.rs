@@ -50,7 +50,7 @@ use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Cause, Clocked, Completion, Geometry, Info, SimTime, Token, Way};
+use nandscape_core::{Clocked, Completion, Geometry, Info, SimTime, Token, Way};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
@@ -347,11 +347,10 @@ impl Scheduler for ReadFirst {
     }
 
     fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
-        self.submit_as(op, Cause::Host, at, after)
+        self.submit_as(op, true, at, after)
     }
 
-    fn submit_as(&mut self, op: TimedOp, cause: Cause, at: SimTime, after: Token) -> Token {
-        let host = cause == Cause::Host;
+    fn submit_as(&mut self, op: TimedOp, host: bool, at: SimTime, after: Token) -> Token {
         if self.rules.gathers
             && let TimedOp::Program { page, transfer, held } = op
         {
