@@ -23,13 +23,16 @@ impl<D: FlashDevice> Journal<D> {
         self.meta.resume(region, used);
         self.newest = checkpoint.newest;
         for block in (0..self.device.geometry().blocks()).map(BlockId) {
-            if !table.get(block).is_retired {
-                continue;
-            }
-            if self.is_reserved(block) {
-                self.meta.remember_failed(block);
-            } else {
-                self.flags[block.index()] |= RETIRED;
+            let record = table.get(block);
+            // A device that gives up a block by itself does so for blocks in use; others were bad when it was
+            // made.
+            let was_used = record.erase_count > 0 || record.is_programmed(0);
+            let went_bad = self.device.is_bad(block)
+                && (was_used || self.device.erase_count(block) > 0 || self.device.write_pointer(block) > 0);
+            match (self.is_reserved(block), record.is_retired) {
+                (true, true) => self.meta.remember_failed(block),
+                (false, is_retired) if is_retired || went_bad => self.flags[block.index()] |= RETIRED,
+                _ => {}
             }
         }
         let mut scan = Scan::new(start_seq, self.options.sabotage);

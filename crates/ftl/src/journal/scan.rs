@@ -75,22 +75,23 @@ impl Scan {
         }
     }
 
+    /// Gives whether anybody but the device below wrote the page, which pads what it cannot give back yet.
     fn read<D: FlashDevice>(
         &mut self,
         device: &mut D,
         page: Ppn,
         report: &mut RecoveryReport,
-    ) -> FlashResult<()> {
+    ) -> FlashResult<bool> {
         report.scanned_pages += 1;
         let Some(oob) = read_known(device, page, None)? else {
             report.torn_pages += 1;
-            return Ok(());
+            return Ok(true);
         };
         self.last_seq = self.last_seq.max(oob.seq);
         if oob.lpn.index() < device.geometry().pages() as usize {
             self.versions.push(Version { lpn: oob.lpn, seq: oob.seq, page });
         }
-        Ok(())
+        Ok(oob.lpn != Lpn::PADDING)
     }
 
     /// Reads the OOB of every page programmed since, in blocks that are neither bad nor the journal's.
@@ -108,14 +109,14 @@ impl Scan {
             }
             let record = table.get(block);
             let is_same = record.erase_count == device.erase_count(block);
-            let before = report.scanned_pages;
+            let mut is_written = !is_same;
             for index in 0..device.write_pointer(block) {
                 let page = geometry.page(block, index);
                 if (!is_same || !record.is_programmed(index)) && device.is_programmed(page) {
-                    self.read(device, page, report)?;
+                    is_written |= self.read(device, page, report)?;
                 }
             }
-            report.scanned_blocks += u64::from(!is_same || report.scanned_pages > before);
+            report.scanned_blocks += u64::from(is_written);
         }
         Ok(())
     }
