@@ -213,12 +213,20 @@ pub struct Capabilities {
     /// that stripes its writes fills such a unit before it goes to the next die; each page is still
     /// programmed by a call of its own.
     pub program_pages: u32,
+    /// DRAM of the device itself, in bytes, where what stands over it is software of the host.
+    pub dram_below: Option<u64>,
 }
 
 impl Default for Capabilities {
     /// The basic contract: nothing beyond it, and a page is a program unit.
     fn default() -> Self {
-        Self { out_of_order_program: false, stores_data: false, partial_transfer: false, program_pages: 1 }
+        Self {
+            out_of_order_program: false,
+            stores_data: false,
+            partial_transfer: false,
+            program_pages: 1,
+            dram_below: None,
+        }
     }
 }
 

@@ -6,12 +6,14 @@
 //! there.
 
 mod below;
+pub mod chunk_flash;
 pub mod chunk_zones;
 pub mod dm_zoned;
 mod error;
 pub mod pblk;
 pub mod zone_map;
 
+pub use chunk_flash::ChunkFlash;
 pub use chunk_zones::ChunkZones;
 pub use dm_zoned::DmZoned;
 pub use error::HostFtlError;

@@ -194,6 +194,7 @@ impl Fields<'_> {
             stores_data: true,
             partial_transfer: flags & 2 != 0,
             program_pages: self.u32(80),
+            dram_below: None,
         };
         if capabilities.program_pages == 0 {
             return Err(ImageError::corrupt(self.path, 80, "pages of a program unit", 0, "1 or more"));

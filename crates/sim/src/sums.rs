@@ -42,8 +42,12 @@ pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
         stats.in_place_rewrites += s.in_place_rewrites;
         stats.live_pages += s.live_pages;
         cost.map_table_bytes += c.map_table_bytes;
-        cost.dram_bytes += c.dram_bytes;
-        cost.host_dram_bytes += c.host_dram_bytes;
+        let [of_device, of_host] = match layer.device().capabilities().dram_below {
+            Some(below) => [below, c.dram_bytes],
+            None => [c.dram_bytes, 0],
+        };
+        cost.dram_bytes += of_device;
+        cost.host_dram_bytes += c.host_dram_bytes + of_host;
         cost.usable_bytes += c.usable_bytes;
         cost.total_blocks += c.total_blocks;
         cost.reserve_blocks += c.reserve_blocks;

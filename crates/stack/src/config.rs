@@ -14,7 +14,7 @@ use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
-use crate::kinds::{KINDS, STACK, StackKind, VECTOR, ZONE, kind_of, pblk, vector, zone};
+use crate::kinds::{KINDS, STACK, StackKind, VECTOR, ZONE, host_ftl, kind_of, pblk, vector, zone};
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
@@ -197,7 +197,7 @@ impl StackConfig {
 
     /// Whether the host has vector access to the flash.
     pub(crate) fn is_on_vector(&self) -> bool {
-        let own = [vector::KIND.info.name, pblk::KIND.info.name];
+        let own = [vector::KIND.info.name, pblk::KIND.info.name, host_ftl::KIND.info.name];
         own.contains(&self.stack.info.name) || self.zone.get(zone::ON) == Some("vector")
     }
 

@@ -1,6 +1,7 @@
 //! `dm-zoned` over zones of which some are conventional: cuts at every operation of the flash below both,
 //! random commands against a plain list of bytes, and what reclaim does when.
 
+use super::chunk_flash::{flash, host_setup};
 use super::support::{AsFtl, Mixed, check, mixed, nand, outlives_failing_zones, params_of, setup, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
@@ -9,7 +10,7 @@ use nandscape_core::{
     Mapping, Op, Params, SimTime, Subsystem,
 };
 use nandscape_hostftl::dm_zoned::{self, Sabotage};
-use nandscape_hostftl::{DmZoned, ZoneMap};
+use nandscape_hostftl::{DmZoned, ZoneMap, chunk_flash};
 use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use nandscape_namespace::zones::{FlashRules, ZoneLayout, ZoneSetup};
@@ -45,10 +46,19 @@ fn params(pairs: &[(&str, &str)]) -> Params {
 }
 
 fn case(name: &str, pairs: &[(&str, &str)], sabotage: Sabotage) -> Setup<'static> {
+    case_over(name, pairs, sabotage, |device| Ok(Box::new(device)))
+}
+
+fn case_over(
+    name: &str,
+    pairs: &[(&str, &str)],
+    sabotage: Sabotage,
+    over: fn(CrashDevice) -> Result<AnyDevice, String>,
+) -> Setup<'static> {
     let pairs: Vec<_> =
         [("block", "512"), ("idle", "1us")].into_iter().chain(pairs.iter().copied()).collect();
     let (params, zones) = (params(&pairs), zones());
-    let open = move |device| Ok(Box::new(AsFtl::open_chunks(device, &zones, &params, sabotage)?) as _);
+    let open = move |device| Ok(Box::new(AsFtl::open_chunks(over(device)?, &zones, &params, sabotage)?) as _);
     Setup {
         name: name.to_owned(),
         nand: nand(GEOMETRY),
@@ -91,6 +101,14 @@ fn chunks_survive_cuts_while_blocks_fail() {
     survives("chunks_survive_cuts_while_blocks_fail", &failing, 40);
 }
 
+/// The zones, conventional ones too, are software of the host over vector access.
+#[test]
+fn chunks_on_open_channel_survive_every_cut() {
+    let over = |device| Ok(Box::new(flash(device, &host_setup(), chunk_flash::Sabotage::None)?) as AnyDevice);
+    let case = case_over("dm-zoned on chunks", &[("reserved", "4")], Sabotage::None, over);
+    survives("chunks_on_open_channel_survive_every_cut", &[case], 20);
+}
+
 #[test]
 fn every_sabotage_of_chunks_is_found() {
     let few = Effort { scattered: 4, deep_every: 0, again_every: 20, row_every: 0, ..Effort::default() };
@@ -106,7 +124,7 @@ type Layer = DmZoned<Mixed>;
 
 fn open(nand: Nand, keys: &[(&str, &str)], plan: &FaultPlan) -> (Layer, Handle) {
     let (device, handle) = CrashDevice::new(nand, Buffer::None, plan, false);
-    let layer = AsFtl::open_chunks(device, &zones(), &params(keys), Sabotage::None);
+    let layer = AsFtl::open_chunks(Box::new(device), &zones(), &params(keys), Sabotage::None);
     (layer.unwrap_or_else(|error| panic!("{error}")).0, handle)
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the layers of the host.
 
+mod chunk_flash;
 mod chunk_zones;
 mod closed_forms;
 mod crash;

@@ -140,12 +140,12 @@ impl AsFtl<ZoneMap<Crashing>> {
 
 impl AsFtl<DmZoned<Mixed>> {
     pub fn open_chunks(
-        device: CrashDevice,
+        device: AnyDevice,
         setup: &ZoneSetup,
         params: &Params,
         sabotage: dm_zoned::Sabotage,
     ) -> Result<Self, String> {
-        let layer = DmZoned::with_sabotage(mixed(Box::new(device), setup)?, params, sabotage);
+        let layer = DmZoned::with_sabotage(mixed(device, setup)?, params, sabotage);
         Ok(Self(layer.map_err(|error| error.to_string())?))
     }
 }

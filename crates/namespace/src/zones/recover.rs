@@ -356,7 +356,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     ) -> FlashResult<Option<super::tag::ZoneTag>> {
         report.scanned_pages += 1;
         match self.device.read(page, 0, None, Issue::new(SimTime::ZERO, Cause::Meta)) {
-            Ok(read) => Ok(Some(read.oob.tag())),
+            // A page without an owner is what a flash device made of chunks has behind their ends.
+            Ok(read) => Ok(Some(read.oob.tag()).filter(|tag| tag.page != Lpn::PADDING || tag.seq > 0)),
             Err(
                 FlashError::Uncorrectable { .. } | FlashError::Damaged { .. } | FlashError::Erased { .. },
             ) => {

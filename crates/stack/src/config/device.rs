@@ -97,6 +97,7 @@ pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOp
             stores_data: false,
             partial_transfer: device.get(PARTIAL_TRANSFER),
             program_pages,
+            dram_below: None,
         },
         count_programs: false,
     })

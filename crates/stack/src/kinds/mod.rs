@@ -2,6 +2,7 @@
 //! them.
 
 pub(crate) mod dm_zoned;
+pub(crate) mod host_ftl;
 pub(crate) mod pblk;
 pub(crate) mod vector;
 pub(crate) mod zone;
@@ -34,7 +35,7 @@ pub(crate) const BLOCK: StackKind = StackKind {
 
 /// Every kind, the default first.
 pub static KINDS: &[StackKind] =
-    &[BLOCK, zone::KIND, zone_map::KIND, dm_zoned::KIND, vector::KIND, pblk::KIND];
+    &[BLOCK, zone::KIND, zone_map::KIND, dm_zoned::KIND, vector::KIND, pblk::KIND, host_ftl::KIND];
 
 const NAMES: &[&str] = &[
     BLOCK.info.name,
@@ -43,6 +44,7 @@ const NAMES: &[&str] = &[
     dm_zoned::KIND.info.name,
     vector::KIND.info.name,
     pblk::KIND.info.name,
+    host_ftl::KIND.info.name,
 ];
 
 keys! { PARAMS:

@@ -5,7 +5,7 @@ use nandscape_core::{Info, keys};
 
 keys! { PARAMS:
     pub(crate) ON: Option<String> = choice(&["flash", "vector"]),
-        "flash: the device has the zones; vector: the host makes them of chunks ([vector] shapes them, and no other key of [zone]), of zone-map alone; flash if absent";
+        "flash: the device has the zones; vector: the host makes them of chunks: below zone-map by [vector] alone, below dm-zoned by [zone]; flash if absent";
     pub(crate) SIZE: Option<u64> = size(1, 1 << 60),
         "from the first byte of a zone to that of the next; absent: the capacity, rounded up to a power of \
          two";

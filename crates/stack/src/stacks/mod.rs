@@ -3,6 +3,7 @@
 
 mod block;
 mod dm_zoned;
+mod host_ftl;
 mod pblk;
 mod plain;
 mod vector;
@@ -32,8 +33,15 @@ pub struct StackEntry {
 }
 
 /// Every stack, in the order of [`crate::kinds::KINDS`].
-pub static STACKS: &[StackEntry] =
-    &[block::ENTRY, zone::ENTRY, zone_map::ENTRY, dm_zoned::ENTRY, vector::ENTRY, pblk::ENTRY];
+pub static STACKS: &[StackEntry] = &[
+    block::ENTRY,
+    zone::ENTRY,
+    zone_map::ENTRY,
+    dm_zoned::ENTRY,
+    vector::ENTRY,
+    pblk::ENTRY,
+    host_ftl::ENTRY,
+];
 
 /// The stack of a configuration.
 pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {

@@ -1,7 +1,7 @@
 //! Zones, and the stack that gives hosts nothing else.
 
 use super::plain::{Base, Raw, Top, plain};
-use super::{Boxed, StackEntry, refuse_block_only};
+use super::{Boxed, StackEntry, host_ftl, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
@@ -35,15 +35,16 @@ impl Base for Zones {
         T::over(config, zoned.map_err(|error| build_error(&error))?)
     }
 
-    fn has_page_map(config: &StackConfig) -> bool {
-        config.zone.get(CONVENTIONAL) > 0
+    fn needs_oob(config: &StackConfig) -> bool {
+        config.zone.get(CONVENTIONAL) > 0 || config.is_on_vector()
     }
 
     fn on_any<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
-        if !Self::has_page_map(config) {
+        let device = if config.is_on_vector() { host_ftl::flash(config, device)? } else { device };
+        let setup = setup(config)?;
+        if setup.layout.conventional == 0 {
             return Self::on::<T, AnyDevice, Oob>(config, device);
         }
-        let setup = setup(config)?;
         let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
         let shared: SharedDevice = share(device);
         T::over(config, with_conventional(shared, &setup, layer, Sabotage::None).map_err(|error| error.0)?)
@@ -121,7 +122,7 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
 /// Zones as the keys describe them, checked against the device.
 pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     refuse_block_only(config)?;
-    if config.is_on_vector() {
+    if config.is_on_vector() && config.stack.info.name == KIND.info.name {
         let expected = "zones of the device; zones of chunks alone are --stack vector";
         return Err(config.zone.error(ON, expected).into());
     }

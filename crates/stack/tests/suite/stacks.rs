@@ -56,14 +56,16 @@ fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
         ("zone", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=128KiB", &[]),
         ("zone-map", "uniform:span=50%,bs=4k,count=2000", &[]),
         ("dm-zoned", "uniform:span=50%,bs=4k,count=2000", conventional),
+        ("dm-zoned", "uniform:span=50%,bs=4k,count=2000", &["zone.conventional=6", "zone.on=vector"]),
         ("vector", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=64KiB", &[]),
         // So few lines need more room than by default.
         ("pblk", "uniform:span=50%,bs=4k,count=2000", &["ftl.op=0.5"]),
+        ("host-ftl", "uniform:span=50%,bs=4k,count=2000", &[]),
     ] {
         let config = config(stack, sets);
         let run = replay(&config, load, &RunOptions::default()).unwrap();
         assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
-        let has_zones = !["block", "pblk"].contains(&stack);
+        let has_zones = !["block", "pblk", "host-ftl"].contains(&stack);
         assert_eq!(run.result.between.zones.is_some(), has_zones, "{stack}");
         let has_chunks = ["vector", "pblk"].contains(&stack);
         assert_eq!(run.result.between.chunks.is_some(), has_chunks, "{stack}");
@@ -357,7 +359,7 @@ fn what_a_layer_of_the_host_collects_crosses_the_link() {
     const LINK: u64 = 512 << 10;
     let load = "uniform:span=100%,bs=4k,count=4000";
     let over = ["ftl.op=0.5", "device.timing.scheduler=fifo", "device.timing.host_bytes_per_s=512KiB"];
-    for (stack, is_on_host) in [("block", false), ("zone-map", true), ("pblk", true)] {
+    for (stack, is_on_host) in [("block", false), ("zone-map", true), ("pblk", true), ("host-ftl", true)] {
         let run = replay(&config(stack, &over), load, &RunOptions::default()).unwrap().result;
         assert!(run.layer.gc.moved_pages > 1_000, "{stack}: {:?}", run.layer.gc);
         let bytes = (run.host.write_pages + u64::from(is_on_host) * run.layer.gc.moved_pages) * 4096;
