@@ -274,7 +274,7 @@ impl<'a> Runner<'a> {
 
     #[inline]
     fn issue(&mut self, record: &IoRecord, now: SimTime, recorder: &mut Recorder) -> NamespaceResult<()> {
-        let token = self.subsystem.submit(0, Command::from(record), Payload::None, now)?.done;
+        let token = self.subsystem.submit(0, Command::from(record), Payload::None, now)?.into_done();
         let pending = Pending { op: record.op, bytes: record.len, issued: now };
         if token == Token::NONE {
             recorder.complete(pending.op, pending.bytes, now, now);

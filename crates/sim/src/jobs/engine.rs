@@ -476,8 +476,8 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn submit(&mut self, namespace: u32, command: Command, pending: Pending) -> NamespaceResult<()> {
-        let token = self.subsystem.submit(namespace, command, Payload::None, SimTime(self.now))?.done;
         let now = SimTime(self.now);
+        let token = self.subsystem.submit(namespace, command, Payload::None, now)?.into_done();
         if token == Token::NONE {
             self.outstanding.completes_at(now, pending);
         } else {
