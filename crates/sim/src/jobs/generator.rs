@@ -322,9 +322,8 @@ impl Generator {
                 Some((start, bytes.min(taken * self.unit)))
             }
             Places::Drawn(laws) => {
-                let align = self.align[d];
-                let slots = slots(len, self.job.block_size[d].max, align);
-                Some((laws[d].draw(slots, &mut self.place) * align, bytes))
+                let (law, slots) = &laws[d];
+                Some((law.draw(*slots, &mut self.place) * self.align[d], bytes))
             }
         }
     }
@@ -340,7 +339,8 @@ fn places(job: &Job, region: &Region, unit: u64, align: [u64; 3], rng: &mut Xosh
     let is_uniform = used.iter().all(|d| job.distribution[*d] == Distribution::Uniform);
     if job.no_random_map || !is_uniform {
         return Places::Drawn(std::array::from_fn(|d| {
-            Law::new(&job.distribution[d], slots(region.len, job.block_size[d].max, align[d]), align[d], rng)
+            let slots = slots(region.len, job.block_size[d].max, align[d]);
+            (Law::new(&job.distribution[d], slots, align[d], rng), slots)
         }));
     }
     let has_one_size = used.iter().all(|d| job.block_size[*d].is_fixed() && job.block_size[*d].min == unit);

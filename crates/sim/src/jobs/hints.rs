@@ -28,6 +28,7 @@ impl Hints {
     }
 
     /// Of the next write.
+    #[inline]
     pub fn next(&mut self, rng: &mut impl Rng) -> u16 {
         if self.ids.is_empty() {
             return self.fixed;

@@ -81,6 +81,12 @@ impl Law {
 
     #[inline]
     pub fn draw(&self, slots: u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
+        if matches!(self, Self::Uniform) { below(rng, slots) } else { self.draw_skewed(slots, rng) }
+    }
+
+    /// Not inlined into the path of uniform places.
+    #[inline(never)]
+    fn draw_skewed(&self, slots: u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
         match self {
             Self::Uniform => below(rng, slots),
             Self::Zipf { law, spread } => spread.slot(law.draw(rng), slots),
@@ -141,8 +147,8 @@ pub(crate) enum Places {
     Once(Permutation),
     /// Each block once; for requests of several sizes.
     Map(Axmap),
-    /// By a distribution for each direction; a place may come again at any time.
-    Drawn([Law; 3]),
+    /// By a distribution over so many slots for each direction; a place may come again at any time.
+    Drawn([(Law, u64); 3]),
 }
 
 #[cfg(test)]
