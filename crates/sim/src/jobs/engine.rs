@@ -2,6 +2,7 @@
 //!
 //! Requests are issued in nondecreasing virtual time. A request costs the time of one heap operation of its
 //! job's completions, whatever the number of jobs; nothing is allocated per request.
+#![expect(clippy::inline_always, reason = "measured: the path of every request")]
 
 use super::log::Log;
 use super::measure::fold;
@@ -200,10 +201,8 @@ impl<'a> Engine<'a> {
         self.settle()
     }
 
-    #[cold]
     fn submit_reset(&mut self, namespace: u32, zone: u64, pending: Pending) -> Result<(), Failure> {
-        let command = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(zone) };
-        self.submit(namespace, Command::Zone(command), pending).map_err(|error| Failure::Request {
+        self.reset_zone(namespace, zone, pending).map_err(|error| Failure::Request {
             number: self.totals.issued,
             message: format!(
                 "reset of the zone at offset {zone} by job '{}': {error}",
@@ -363,15 +362,14 @@ impl<'a> Engine<'a> {
     fn go_on(&mut self, job: u32) -> Result<(), Failure> {
         loop {
             match self.processes[job as usize].next(self.now, &mut self.zones) {
-                Next::Request(request) => self.issue(job, request)?,
+                Next::Request => self.issue(job)?,
                 Next::Flush => self.issue_flush(job, Kind::Flush)?,
                 Next::Reset { namespace, zone } => {
                     let pending = Pending { job, kind: Kind::Reset, bytes: 0, issued: self.now, zone: None };
                     self.submit_reset(namespace, zone, pending)?;
                 }
-                Next::Sleep(until) => {
-                    self.processes[job as usize].wake_at = until;
-                    self.wakes.push(Reverse((until, job)));
+                Next::Sleep => {
+                    self.wakes.push(Reverse((self.processes[job as usize].wake_at, job)));
                     return Ok(());
                 }
                 Next::Nothing => return Ok(()),
@@ -415,25 +413,14 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn issue(&mut self, job: u32, request: Request) -> Result<(), Failure> {
+    fn issue(&mut self, job: u32) -> Result<(), Failure> {
+        let request = self.processes[job as usize].last;
         self.totals.issued += 1;
         self.totals.hash = fold(self.totals.hash, &request, job);
         if self.totals.issued.is_multiple_of(CHECK_EVERY) {
             self.look_up(self.totals.issued);
         }
-        let op = match request.direction {
-            Direction::Read => Op::Read,
-            Direction::Write => Op::Write,
-            Direction::Trim => Op::Trim,
-        };
-        let mut command = BlockCommand::new(op, request.extent, Hint(request.hint)).into();
-        if op == Op::Trim
-            && request.zone.is_some()
-            && self.subsystem.namespaces()[request.namespace as usize].zones.is_some()
-        {
-            let zone = Some(request.extent.offset);
-            command = Command::Zone(ZoneCommand::Manage { action: ZoneAction::Reset, zone });
-        }
+        let op = request.op();
         if let Some(log) = &self.log {
             log.request(job, SimTime(self.now), op, request.namespace, request.extent);
         }
@@ -444,23 +431,42 @@ impl<'a> Engine<'a> {
             issued: self.now,
             zone: request.zone,
         };
-        self.submit(request.namespace, command, pending).map_err(|error| Failure::Request {
-            number: self.totals.issued,
-            message: format!(
-                "request {} of job '{}' ({} offset {} len {}): {error}",
-                self.totals.issued,
-                self.jobs[job as usize].name,
-                request.direction.name(),
-                request.extent.offset,
-                request.extent.len
-            ),
-        })
+        let submitted = if op == Op::Trim && self.is_reset(&request) {
+            self.reset_zone(request.namespace, request.extent.offset, pending)
+        } else {
+            let command = BlockCommand::new(op, request.extent, Hint(request.hint));
+            self.submit(request.namespace, Command::Block(command), pending)
+        };
+        match submitted {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.refused(job, &error)),
+        }
+    }
+
+    /// Whether a trim is the reset of a zone.
+    #[cold]
+    fn is_reset(&self, trim: &Request) -> bool {
+        trim.zone.is_some() && self.subsystem.namespaces()[trim.namespace as usize].zones.is_some()
+    }
+
+    #[cold]
+    fn refused(&self, job: u32, error: &NamespaceError) -> Failure {
+        let Request { direction, extent, .. } = self.processes[job as usize].last;
+        let message = format!(
+            "request {} of job '{}' ({} offset {} len {}): {error}",
+            self.totals.issued,
+            self.jobs[job as usize].name,
+            direction.name(),
+            extent.offset,
+            extent.len
+        );
+        Failure::Request { number: self.totals.issued, message }
     }
 
     fn issue_flush(&mut self, job: u32, kind: Kind) -> Result<(), Failure> {
         let process = &mut self.processes[job as usize];
         process.inflight += 1;
-        let namespace = process.namespace;
+        let namespace = process.last.namespace;
         if let Some(log) = self.log.as_ref().filter(|_| kind == Kind::Flush) {
             log.request(job, SimTime(self.now), Op::Flush, namespace, Extent::new(0, 0));
         }
@@ -474,7 +480,13 @@ impl<'a> Engine<'a> {
         })
     }
 
-    #[inline]
+    #[cold]
+    fn reset_zone(&mut self, namespace: u32, zone: u64, pending: Pending) -> NamespaceResult<()> {
+        let command = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(zone) };
+        self.submit(namespace, Command::Zone(command), pending)
+    }
+
+    #[inline(always)]
     fn submit(&mut self, namespace: u32, command: Command, pending: Pending) -> NamespaceResult<()> {
         let now = SimTime(self.now);
         let token = self.subsystem.submit(namespace, command, Payload::None, now)?.into_done();
@@ -492,7 +504,7 @@ impl<'a> Engine<'a> {
         let now = self.now;
         let direction = match pending.kind {
             Kind::Io(Direction::Write) if self.processes[pending.job as usize].sync_writes => {
-                let namespace = self.processes[pending.job as usize].namespace;
+                let namespace = self.processes[pending.job as usize].last.namespace;
                 return self.flush_for(pending.job, namespace, Pending { kind: Kind::SyncWrite, ..pending });
             }
             Kind::Io(direction) => direction,

@@ -1,4 +1,5 @@
 //! One job as a process: what it does next, and where it is in its life.
+#![expect(clippy::inline_always, reason = "measured: the path of every request")]
 
 use super::generator::Generator;
 use super::measure::Measure;
@@ -102,7 +103,8 @@ pub(crate) struct Process {
     issued_ios: u64,
     /// Counting begins anew here; `u64::MAX` once it has.
     ramp_end: u64,
-    pub namespace: u32,
+    /// The last request; before the first one, an empty one in the job's first namespace.
+    pub last: Request,
     /// A request that its rate let wait.
     chosen: Option<Direction>,
     pub measure: Measure,
@@ -117,14 +119,16 @@ pub(crate) struct Life {
 }
 
 pub(crate) enum Next {
-    Request(Request),
+    /// Issue [`Process::last`].
+    Request,
     Flush,
     /// Reset the zone that begins at a byte of a namespace.
     Reset {
         namespace: u32,
         zone: u64,
     },
-    Sleep(u64),
+    /// Until [`Process::wake_at`].
+    Sleep,
     /// Wait for something else.
     Nothing,
     /// It has ended, or ends when this was dealt with.
@@ -171,7 +175,7 @@ impl Process {
             issued_bytes: 0,
             issued_ios: 0,
             ramp_end: u64::MAX,
-            namespace: plan.regions[0].namespace,
+            last: Request::empty(plan.regions[0].namespace),
             chosen: None,
             measure: Measure::new(Direction::ALL.map(|d| job.does(d))),
             life: Life::default(),
@@ -230,34 +234,43 @@ impl Process {
 
     #[inline]
     fn choose(&mut self, now: u64, sets: &mut [ZoneSet]) -> Next {
+        if self.pace.has_limits {
+            return self.choose_due(now, sets);
+        }
+        let Source::Plain(generator) = &mut self.source else { return self.walk(None, sets) };
+        let direction = generator.direction();
+        match generator.request(direction) {
+            Some(request) => self.issue(request),
+            None => self.drain(),
+        }
+    }
+
+    /// The next request of a job with rate limits, which may change its direction. Not inlined into the path
+    /// of jobs without.
+    #[inline(never)]
+    fn choose_due(&mut self, now: u64, sets: &mut [ZoneSet]) -> Next {
         if let Source::Zoned(walker) = &self.source
-            && (walker.has_pending() || !self.pace.has_limits)
+            && walker.has_pending()
         {
             return self.walk(None, sets);
         }
-        let mut direction = match self.chosen.take() {
-            Some(direction) => direction,
-            None => match &mut self.source {
-                Source::Plain(generator) => generator.direction(),
-                Source::Zoned(walker) => walker.direction(),
-            },
+        let wanted = match (self.chosen.take(), &mut self.source) {
+            (Some(direction), _) => direction,
+            (None, Source::Plain(generator)) => generator.direction(),
+            (None, Source::Zoned(walker)) => walker.direction(),
         };
-        if self.pace.has_limits {
-            let other = match direction {
-                Direction::Read if self.limits.mixes => Some(Direction::Write),
-                Direction::Write if self.limits.mixes => Some(Direction::Read),
-                _ => None,
-            };
-            let (due, at) = self.pace.due(direction, other, now);
-            direction = due;
-            if at > now {
-                self.chosen = Some(due);
-                self.blocked = Blocked::Asleep;
-                return Next::Sleep(at.min(self.deadline));
-            }
+        let other = match wanted {
+            Direction::Read if self.limits.mixes => Some(Direction::Write),
+            Direction::Write if self.limits.mixes => Some(Direction::Read),
+            _ => None,
+        };
+        let (due, at) = self.pace.due(wanted, other, now);
+        if at > now {
+            self.chosen = Some(due);
+            return self.sleep(at);
         }
-        let Source::Plain(generator) = &mut self.source else { return self.walk(Some(direction), sets) };
-        match generator.request(direction) {
+        let Source::Plain(generator) = &mut self.source else { return self.walk(Some(due), sets) };
+        match generator.request(due) {
             Some(request) => self.issue(request),
             None => self.drain(),
         }
@@ -285,19 +298,19 @@ impl Process {
         if self.inflight == 0 { Next::End } else { Next::Nothing }
     }
 
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, request: Request) -> Next {
         let direction = request.direction;
         self.inflight += 1;
         self.issued_ios += 1;
         self.issued_bytes += request.extent.len;
-        self.namespace = request.namespace;
+        self.last = request;
         if direction == Direction::Write {
             self.flushes.note_write();
         }
         self.pace.issue(direction, request.extent.len);
         self.measure.issue(self.inflight);
-        Next::Request(request)
+        Next::Request
     }
 
     /// The walker of a job with a `zonemode`.
@@ -354,8 +367,14 @@ impl Process {
     }
 
     fn think(&mut self, now: u64) -> Next {
+        let until = self.pace.think(now);
+        self.sleep(until)
+    }
+
+    fn sleep(&mut self, until: u64) -> Next {
         self.blocked = Blocked::Asleep;
-        Next::Sleep(self.pace.think(now).min(self.deadline))
+        self.wake_at = until.min(self.deadline);
+        Next::Sleep
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! A request of a job.
 
-use nandscape_core::Extent;
+use nandscape_core::{Extent, Op};
 use nandscape_jobs::Direction;
 use std::num::NonZeroU32;
 
@@ -12,6 +12,20 @@ pub(crate) struct Request {
     pub hint: u16,
     /// The zone that it keeps other jobs out of.
     pub zone: Option<ZoneUse>,
+}
+
+impl Request {
+    pub const fn empty(namespace: u32) -> Self {
+        Self { namespace, direction: Direction::Read, extent: Extent::new(0, 0), hint: 0, zone: None }
+    }
+
+    pub const fn op(&self) -> Op {
+        match self.direction {
+            Direction::Read => Op::Read,
+            Direction::Write => Op::Write,
+            Direction::Trim => Op::Trim,
+        }
+    }
 }
 
 /// The zone that a request under way keeps other jobs out of. Small, since every request has room for one.
