@@ -437,10 +437,13 @@ impl<'a> Engine<'a> {
             let command = BlockCommand::new(op, request.extent, Hint(request.hint));
             self.submit(request.namespace, Command::Block(command), pending)
         };
-        match submitted {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.refused(job, &error)),
+        if let Err(error) = submitted {
+            return Err(self.refused(job, &error));
         }
+        if let Some(next) = self.processes[job as usize].ahead() {
+            self.subsystem.prepare(next.namespace, next.op(), next.extent);
+        }
+        Ok(())
     }
 
     /// Whether a trim is the reset of a zone.

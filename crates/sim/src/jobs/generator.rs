@@ -43,6 +43,8 @@ pub(crate) struct Generator {
     until_jump: u32,
     /// The block that was discarded and is to be written next.
     to_write: Option<Request>,
+    /// The request that [`Generator::next`] gives next.
+    ahead: Option<Request>,
     hints: Hints,
     mix: Xoshiro256PlusPlus,
     size: Xoshiro256PlusPlus,
@@ -134,12 +136,33 @@ impl Generator {
             sizes: std::array::from_fn(|d| Size::new(&job.block_size[d], job.is_unaligned)),
             until_jump: 0,
             to_write: None,
+            ahead: None,
             hints: Hints::new(job),
             mix: seeded(sub_seed(seed, job, 1)),
             size: seeded(sub_seed(seed, job, 2)),
             place,
             job: job.clone(),
         }
+    }
+
+    /// The next request in a direction of the mix; `None` at the end. The one after it is drawn at once, so
+    /// that it can be prepared.
+    #[inline]
+    pub fn next(&mut self) -> Option<Request> {
+        let next = self.ahead.take().or_else(|| self.draw());
+        self.ahead = self.draw();
+        next
+    }
+
+    fn draw(&mut self) -> Option<Request> {
+        let direction = self.direction();
+        self.request(direction)
+    }
+
+    /// The request after the last one of [`Generator::next`].
+    #[inline]
+    pub const fn ahead(&self) -> Option<Request> {
+        self.ahead
     }
 
     #[inline]

@@ -238,8 +238,7 @@ impl Process {
             return self.choose_due(now, sets);
         }
         let Source::Plain(generator) = &mut self.source else { return self.walk(None, sets) };
-        let direction = generator.direction();
-        match generator.request(direction) {
+        match generator.next() {
             Some(request) => self.issue(request),
             None => self.drain(),
         }
@@ -273,6 +272,15 @@ impl Process {
         match generator.request(due) {
             Some(request) => self.issue(request),
             None => self.drain(),
+        }
+    }
+
+    /// The request after the last one, where it is known already.
+    #[inline]
+    pub fn ahead(&self) -> Option<Request> {
+        match &self.source {
+            Source::Plain(generator) => generator.ahead(),
+            Source::Zoned(_) => None,
         }
     }
 

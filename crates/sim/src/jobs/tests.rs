@@ -10,6 +10,7 @@ use nandscape_core::{
     NamespaceError, NamespaceInfo, Op, SimTime, Subsystem, Token,
 };
 use nandscape_jobs::JobFile;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 const K: u64 = 1024;
@@ -30,6 +31,7 @@ struct Fake {
     takes: fn(&BlockCommand) -> u64,
     knows: bool,
     seen: Vec<Seen>,
+    prepared: RefCell<Vec<Extent>>,
     events: BTreeMap<(u64, u64), Option<u64>>,
     counts: Vec<HostCounts>,
     now: u64,
@@ -50,6 +52,7 @@ impl Fake {
             takes,
             knows: true,
             seen: Vec::new(),
+            prepared: RefCell::default(),
             events: BTreeMap::new(),
             counts: vec![HostCounts::default(); capacities.len()],
             now: 0,
@@ -61,7 +64,9 @@ impl Subsystem for Fake {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos
     }
-    fn prepare(&self, _: u32, _: Op, _: Extent) {}
+    fn prepare(&self, _: u32, _: Op, extent: Extent) {
+        self.prepared.borrow_mut().push(extent);
+    }
     fn submit(
         &mut self,
         namespace: u32,
@@ -199,6 +204,16 @@ fn depth_is_what_is_outstanding() {
         assert_eq!(job.runtime_ns, 256u64.div_ceil(depth) * MS);
         assert_eq!(seen.iter().filter(|s| s.at == 0).count() as u64, depth);
         assert_eq!((job.read.latency_ns.min, job.read.latency_ns.max), (MS, MS));
+    }
+}
+
+#[test]
+fn each_request_is_prepared_when_the_one_before_it_is_issued() {
+    for rw in ["rw=randread\nnorandommap", "rw=randrw\niodepth=3", "rw=write", "rw=trimwrite"] {
+        let mut fake = Fake::new(&[1 << 20], |_| MS);
+        run_on(&mut fake, &format!("[a]\nfilename=ns1\nbs=4k\n{rw}\n")).unwrap();
+        let issued = fake.seen[1..].iter().map(|seen| seen.command.extent);
+        assert!(issued.eq(fake.prepared.borrow()[..fake.seen.len() - 1].iter().copied()), "{rw}");
     }
 }
 
