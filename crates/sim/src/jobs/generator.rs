@@ -149,7 +149,7 @@ impl Generator {
     /// that it can be prepared.
     #[inline]
     pub fn next(&mut self) -> Option<Request> {
-        let next = self.ahead.take().or_else(|| self.draw());
+        let next = self.ahead.or_else(|| self.draw());
         self.ahead = self.draw();
         next
     }
@@ -188,7 +188,9 @@ impl Generator {
     /// The next request of this direction; `None` when the job has been through all of its regions.
     #[inline]
     pub fn request(&mut self, direction: Direction) -> Option<Request> {
-        if let Some(request) = self.to_write.take() {
+        if self.job.pattern.trim_then_write
+            && let Some(request) = self.to_write.take()
+        {
             return Some(Request { direction, hint: self.write_hint(), ..request });
         }
         let bytes = self.sizes[direction as usize].draw(&mut self.size);
