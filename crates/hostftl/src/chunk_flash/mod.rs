@@ -169,8 +169,8 @@ impl<S: Subsystem> ChunkFlash<S> {
         self.below.vector(command, payload, issue).map_err(flash_error)
     }
 
-    /// Whether there is something to read in a page, to find out whose it is or for its data; an error says why
-    /// not. What a chunk that closed early does not have is a page without an owner.
+    /// Whether there is something to read in a page, for its data or to find out whose it is; an error says
+    /// why not. What a chunk that closed early does not have is a page without an owner.
     fn check_read(&self, page: Ppn, cause: Cause) -> FlashResult<()> {
         let pages = self.geometry.pages();
         if page.0 >= pages {

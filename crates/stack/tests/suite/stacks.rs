@@ -368,3 +368,22 @@ fn what_a_layer_of_the_host_collects_crosses_the_link() {
         assert!(took > least && took < least * 1.25, "{stack}: {took} s, {least} s of link");
     }
 }
+
+/// Without a link to the host, a layer of the device does the same at the same time over chunks.
+#[test]
+fn a_layer_on_the_host_does_what_it_does_on_the_device() {
+    let load = "uniform:span=70%,bs=4k,count=4000";
+    let run = |stack: &str, ftl: &[&str]| {
+        let run = replay(&config(stack, ftl), load, &RunOptions::default()).unwrap();
+        assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
+        run.result
+    };
+    for ftl in [&["ftl.op=0.5"][..], &["ftl.op=0.5", "ftl.victim=fifo"], &["ftl.kind=pm-gcl"]] {
+        let [device, host] = ["block", "host-ftl"].map(|stack| run(stack, ftl));
+        let json = |part| serde_json::to_value(part).unwrap();
+        assert_eq!(json(&host.flash), json(&device.flash), "{ftl:?}");
+        assert_eq!(format!("{:?}", host.latency_ns), format!("{:?}", device.latency_ns), "{ftl:?}");
+        assert_eq!(host.speed.time.simulated_ns, device.speed.time.simulated_ns, "{ftl:?}");
+        assert_eq!(host.cost.host_dram_bytes, device.cost.dram_bytes, "{ftl:?}");
+    }
+}
