@@ -58,6 +58,12 @@ impl Zipf {
     }
 }
 
+/// A draw from the exponential distribution of mean 1.
+#[inline]
+pub fn exponential(rng: &mut impl Rng) -> f64 {
+    -libm::log(1.0 - unit(rng))
+}
+
 /// (e^x - 1) / x, also near 0.
 fn expm1_ratio(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x / 2.0 }

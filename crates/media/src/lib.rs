@@ -17,7 +17,9 @@ pub use packing::Packing;
 pub use scheduler::fifo::Fifo;
 pub use scheduler::read_first::ReadFirst;
 pub use scheduler::serial::Serial;
-pub use scheduler::{GcOrder, HostLink, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
+pub use scheduler::{
+    GcOrder, HostLink, Intake, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
+};
 pub use timed::Timed;
 
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn};

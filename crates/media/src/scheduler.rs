@@ -7,7 +7,7 @@ mod options;
 pub mod read_first;
 pub mod serial;
 
-pub use options::{GcOrder, HostLink, Options, Suspension, WriteBuffer};
+pub use options::{GcOrder, HostLink, Intake, Options, Suspension, WriteBuffer};
 
 use nandscape_core::{Clocked, Geometry, Info, Ppn, SimTime, Token, Way};
 

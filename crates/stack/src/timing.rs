@@ -4,7 +4,7 @@ use crate::keys::Result;
 use nandscape_core::params::Typed;
 use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
 use nandscape_media::scheduler::{Follows, PARALLEL, SCHEDULERS, SchedulerEntry};
-use nandscape_media::{GcOrder, HostLink, Options, Suspension, Timing, WriteBuffer};
+use nandscape_media::{GcOrder, HostLink, Intake, Options, Suspension, Timing, WriteBuffer};
 
 keys! { PARAMS:
     MODE: String = choice(&["serial", "parallel"]) or "parallel",
@@ -61,6 +61,9 @@ keys! { PARAMS:
          the dies can program; a write buffer full is taken at once; absent: no limit";
     INTAKE_TURN: Option<u64> = size(512, 1 << 30),
         "bytes of the layer's programs that the controller takes between commands of the host; 8 KiB if absent";
+    INTAKE_SPREAD: Option<f64> = share(),
+        "share of the controller's time for each page or turn that varies exponentially about its mean; \
+         absent: the time is always the same";
     GC_ORDER: Option<String> = choice(&["fifo", "host-first", "rate-limited"]),
         "fifo: by age; host-first: at dies and in command cores; rate-limited: programs and erases of GC at \
          most at gc_rate; fifo if absent";
@@ -127,8 +130,11 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
             bytes: timing.get(WRITE_BUFFER).unwrap_or(0),
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
         },
-        intake_bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
-        intake_turn: timing.get(INTAKE_TURN).map_or(8 << 10, |bytes| bytes as u32),
+        intake: Intake {
+            bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
+            turn: timing.get(INTAKE_TURN).map_or(8 << 10, |bytes| bytes as u32),
+            spread: timing.get(INTAKE_SPREAD).unwrap_or(0.0),
+        },
         gc_order: gc_order(geometry, timing)?,
     };
     check_units(geometry, timing, &options)?;

@@ -36,6 +36,26 @@ pub struct WriteBuffer {
     pub is_volatile: bool,
 }
 
+/// What the controller takes in the long run, whatever the dies can program: what the host writes and, a turn
+/// at a time, what the layer programs. A buffer full is taken at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Intake {
+    /// Bytes per second; 0: no limit.
+    pub bytes_per_s: u64,
+    /// The layer's programs queue for the controller in turns of so many bytes, one at a time, so that they
+    /// get the share of one command of the host that is as large. At least 1.
+    pub turn: u32,
+    /// From 0 to 1: this share of the time of each page or turn is drawn from an exponential distribution of
+    /// the same mean, so that the rate stays what it is. 0: always the same time.
+    pub spread: f64,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self { bytes_per_s: 0, turn: 8 << 10, spread: 0.0 }
+    }
+}
+
 /// How reads stop a program or an erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Suspension {
@@ -111,13 +131,8 @@ pub struct Options {
     pub host: HostLink,
     /// The write buffer.
     pub buffer: WriteBuffer,
-    /// Bytes per second that the controller takes in the long run, whatever the dies can program: what the
-    /// host writes and, [`Options::intake_turn`] at a time, what the layer programs. A buffer full is taken
-    /// at once. 0: no limit.
-    pub intake_bytes_per_s: u64,
-    /// The layer's programs queue for the controller in turns of so many bytes, one at a time, so that they
-    /// get the share of one command of the host that is as large. At least 1.
-    pub intake_turn: u32,
+    /// What the controller takes in the long run.
+    pub intake: Intake,
     /// Host against the layer.
     pub gc_order: GcOrder,
 }
@@ -141,8 +156,7 @@ impl Default for Options {
             suspension: Suspension::default(),
             host: HostLink::default(),
             buffer: WriteBuffer::default(),
-            intake_bytes_per_s: 0,
-            intake_turn: 8 << 10,
+            intake: Intake::default(),
             gc_order: GcOrder::Fifo,
         }
     }

@@ -3,7 +3,7 @@
 
 use nandscape_core::{Clocked, Completion, Geometry, Ppn, SimTime, Token};
 use nandscape_media::{
-    Fifo, GcOrder, HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
+    Fifo, GcOrder, HostLink, Intake, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
 };
 
 /// 2 channels of 2 dies of 2 blocks of 6 pages: units 0 and 2 share channel 0.
@@ -266,7 +266,8 @@ fn the_link_delays_and_queues_in_either_direction() {
 
 /// A page takes 10 us, and two pages are taken at once.
 fn slow_intake() -> Options {
-    Options { buffer: buffer(2000), intake_bytes_per_s: 100_000_000, intake_turn: 500, ..Options::default() }
+    let intake = Intake { bytes_per_s: 100_000_000, turn: 500, ..Intake::default() };
+    Options { buffer: buffer(2000), intake, ..Options::default() }
 }
 
 #[test]
@@ -292,6 +293,41 @@ fn the_layer_has_one_turn_at_the_controller_between_commands_of_the_host() {
     rig.host(program(1, 6, 1000), 21_000);
     let seen = rig.until(50_000);
     assert_eq!(seen, [(5, 35_000), (3, 41_700)]);
+}
+
+/// Times from one answer to the next of 4000 pages of the host that the controller takes as fast as it can.
+fn intake_gaps(spread: f64) -> Vec<u64> {
+    let mut options = slow_intake();
+    options.intake.spread = spread;
+    let mut rig = Rig::new(&options);
+    let run = |rig: &mut Rig, at| {
+        for number in 0..4000 {
+            rig.host(program(number % 4, number / 4 % 6, 1000), at);
+        }
+        let times: Vec<u64> = rig.until(u64::MAX).iter().map(|(_, at)| *at).collect();
+        assert_eq!(times.len(), 4000);
+        // The first are in the buffer at once.
+        times[8..].windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>()
+    };
+    let gaps = run(&mut rig, 0);
+    rig.scheduler.reset(SimTime(1_000_000_000));
+    assert_eq!(gaps, run(&mut rig, 1_000_000_000), "the same again after a reset");
+    gaps
+}
+
+#[test]
+fn the_time_that_the_controller_takes_varies_about_its_mean_by_the_share_that_is_exponential() {
+    assert_eq!(intake_gaps(0.0), intake_gaps(0.0));
+    assert!(intake_gaps(0.0).iter().all(|ns| *ns == 10_000));
+    for spread in [0.5, 1.0] {
+        let gaps = intake_gaps(spread);
+        assert_eq!(gaps, intake_gaps(spread));
+        let count = gaps.len() as f64;
+        let mean = gaps.iter().sum::<u64>() as f64 / count;
+        let variance = gaps.iter().map(|ns| (*ns as f64 - mean).powi(2)).sum::<f64>() / count;
+        assert!((mean / 10_000.0 - 1.0).abs() < 0.03, "{spread}: a mean of {mean} ns");
+        assert!((variance.sqrt() / 10_000.0 - spread).abs() < 0.05 * spread, "{spread}: {}", variance.sqrt());
+    }
 }
 
 #[test]

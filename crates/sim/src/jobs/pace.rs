@@ -1,6 +1,7 @@
 //! When a job may issue: think time and rate limits. Times are nanoseconds of virtual time.
 
-use nandscape_core::rng::{Xoshiro256PlusPlus, seeded, unit};
+use nandscape_core::rng::{Xoshiro256PlusPlus, seeded};
+use nandscape_core::sample::exponential;
 use nandscape_jobs::job::{RateProcess, ThinkBlocks};
 use nandscape_jobs::{Direction, Job};
 
@@ -30,7 +31,7 @@ impl Limit {
             }
             RateProcess::Poisson => {
                 let mean = amount as f64 * 1e9 / rate as f64;
-                let gap = -libm::log(1.0 - unit(rng)) * mean;
+                let gap = exponential(rng) * mean;
                 self.next = self.next.saturating_add(gap as u64);
             }
         }

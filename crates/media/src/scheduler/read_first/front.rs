@@ -5,8 +5,13 @@ use super::ReadFirst;
 use super::rules::Rules;
 use super::slab::{Kind, List, Stage};
 use crate::scheduler::GcOrder;
-use crate::scheduler::{HostLink, Scheduler};
+use crate::scheduler::{HostLink, Intake, Scheduler};
+use nandscape_core::rng::{Xoshiro256PlusPlus, seeded};
+use nandscape_core::sample::exponential;
 use nandscape_core::{Token, Way};
+
+/// Seed of the times that the controller takes.
+const DRAWS: u64 = 0x696e_7461_6b65;
 
 #[derive(Clone, Debug)]
 pub(super) struct Front {
@@ -17,6 +22,8 @@ pub(super) struct Front {
     out_free_ns: u64,
     /// When the controller is through with what it was given, at its rate in the long run.
     intake_ns: u64,
+    /// Draws of the times that it takes.
+    draws: Xoshiro256PlusPlus,
     /// Pages of the layer that wait for the controller, in order; the first has a turn.
     turns: List,
     /// Bytes left in the buffer; below zero where an incomplete program had to be let in to free any.
@@ -35,6 +42,7 @@ impl Front {
             in_free_ns: 0,
             out_free_ns: 0,
             intake_ns: 0,
+            draws: seeded(DRAWS),
             turns: List::EMPTY,
             room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
@@ -46,6 +54,7 @@ impl Front {
         self.in_free_ns = at_ns;
         self.out_free_ns = at_ns;
         self.intake_ns = at_ns;
+        self.draws = seeded(DRAWS);
         self.turns = List::EMPTY;
         self.room = self.buffer_bytes.cast_signed();
         self.blocked = List::EMPTY;
@@ -54,12 +63,22 @@ impl Front {
 
     /// When the controller takes bytes that come at `now_ns`.
     fn take_in(&mut self, rules: &Rules, now_ns: u64, bytes: u32) -> u64 {
-        let rate = rules.options.intake_bytes_per_s;
-        if rate == 0 {
+        let Intake { bytes_per_s, spread, .. } = rules.options.intake;
+        if bytes_per_s == 0 {
             return now_ns;
         }
-        self.intake_ns = self.intake_ns.max(now_ns) + u64::from(bytes) * 1_000_000_000 / rate;
+        let mut ns = u64::from(bytes) * 1_000_000_000 / bytes_per_s;
+        if spread > 0.0 {
+            ns = self.vary(ns, spread);
+        }
+        self.intake_ns = self.intake_ns.max(now_ns) + ns;
         now_ns.max(self.intake_ns.saturating_sub(rules.intake_ahead_ns))
+    }
+
+    /// A time with the mean `ns`, a share of which is exponential.
+    #[inline(never)]
+    fn vary(&mut self, ns: u64, spread: f64) -> u64 {
+        (ns as f64 * (1.0 - spread + spread * exponential(&mut self.draws))).round() as u64
     }
 
     /// When the data of a write submitted at `at_ns` is in the controller, without a buffer that it might
@@ -196,7 +215,7 @@ impl ReadFirst {
 
     /// A page of the layer wants into the controller, which takes the layer's pages one after the other.
     pub(super) fn ask_for_turns(&mut self, slot: u32) {
-        if self.rules.options.intake_bytes_per_s == 0 {
+        if self.rules.options.intake.bytes_per_s == 0 {
             self.gathered(slot);
             return;
         }
@@ -232,7 +251,7 @@ impl ReadFirst {
                 self.gathered(slot);
                 continue;
             }
-            let bytes = left.min(self.rules.options.intake_turn);
+            let bytes = left.min(self.rules.options.intake.turn);
             self.slab[slot].bytes = left - bytes;
             let end = self.front.take_in(&self.rules, self.now_ns, bytes);
             if end > self.now_ns {

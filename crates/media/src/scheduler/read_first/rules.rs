@@ -46,7 +46,7 @@ impl Rules {
             timing: *timing,
             burst_ns: if options.burst_bytes == 0 { 0 } else { timing.transfer_ns(options.burst_bytes) },
             intake_ahead_ns: (u128::from(options.buffer.bytes) * 1_000_000_000)
-                .checked_div(u128::from(options.intake_bytes_per_s))
+                .checked_div(u128::from(options.intake.bytes_per_s))
                 .unwrap_or(0) as u64,
             gathers: options.program_pages > 1 || options.buffer.bytes > 0,
             page_bytes: geometry.page_bytes,
