@@ -45,6 +45,12 @@ pub enum HostError {
         /// What can be used.
         expected: &'static str,
     },
+    /// Software of the host found no room.
+    #[error("no chunk is free: expected room for {expected}")]
+    NoChunk {
+        /// What it is for.
+        expected: &'static str,
+    },
     /// The reply is none of the vector command set.
     #[error("the namespace has no vector access")]
     NoVector,
@@ -214,7 +220,7 @@ fn part(data: &mut [u8], from: usize, most: usize) -> HostResult<&mut [u8]> {
     data.get_mut(from..end).ok_or_else(|| NamespaceError::from(VectorError::InvalidField).into())
 }
 
-fn failure(errors: &SectorErrors, addresses: &[SectorAddress]) -> HostError {
+pub(crate) fn failure(errors: &SectorErrors, addresses: &[SectorAddress]) -> HostError {
     let (index, error) = errors.0.iter().min_by_key(|(index, _)| *index).expect("a failure has an address");
     HostError::Failed { address: addresses[usize::from(*index)], error: *error, others: errors.0.len() - 1 }
 }

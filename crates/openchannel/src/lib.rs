@@ -5,11 +5,14 @@
 //! * [`VirtualBlock`]: a chunk from each of some parallel units, read, written, padded and erased by byte
 //!   offsets.
 //! * [`bench`](mod@bench): the engines of the benchmark FOX, with a latency for each page.
+//! * [`lsm`]: a log-structured merge tree whose tables are chunks, and policies for their places.
 //!
 //! Addresses and their formats are in [`nandscape_core::vector`].
 
 pub mod bench;
 mod host;
+pub mod lsm;
+mod turns;
 mod virtual_block;
 
 pub use host::{Host, HostError, HostResult};

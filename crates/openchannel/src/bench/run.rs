@@ -3,12 +3,11 @@
 use super::Workload;
 use super::job::{Job, Page};
 use super::log::{IoKind, Log, PageIo};
+use crate::turns::Turns;
 use crate::{Host, HostError, HostResult};
 use nandscape_core::command::Payload;
 use nandscape_core::vector::{ChunkState, SectorAddress, VectorCommand, VectorGeometry};
 use nandscape_core::{NamespaceError, Reply, SimTime};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Runs a workload that was checked on a device from a time on. The chunks that are used must be free, and
 /// are free afterwards.
@@ -24,10 +23,11 @@ pub fn run(host: &mut Host<'_>, workload: &Workload, at: SimTime) -> HostResult<
         geometry,
         compares: workload.compares,
         log: Log::default(),
-        ready: (0..workload.jobs).map(|job| Reverse((start, job))).collect(),
-        waiting: 0,
+        turns: Turns::default(),
+        last: vec![None; workload.jobs as usize],
         data: vec![0; geometry.write_min as usize * geometry.sector_bytes as usize],
     };
+    (0..workload.jobs).for_each(|job| runner.turns.ready(start, job));
     runner.pages(&mut jobs)?;
     let end = runner.log.ios.iter().map(|io| io.end).max().unwrap_or(start);
     runner.erase(workload, &mut jobs, end)?;
@@ -77,10 +77,9 @@ struct Runner<'a, 'h> {
     geometry: VectorGeometry,
     compares: bool,
     log: Log,
-    /// When each job is ready for its next operation; the earliest first, of equals the lowest job.
-    ready: BinaryHeap<Reverse<(SimTime, u32)>>,
-    /// Operations of which only events tell the end; tags are places in the log.
-    waiting: usize,
+    turns: Turns,
+    /// Place in the log of each job's operation.
+    last: Vec<Option<usize>>,
     data: Vec<u8>,
 }
 
@@ -99,23 +98,13 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    /// The next job whose turn it is, and when; runs the events before that.
+    /// The next job whose turn it is, and when; its operation before ends then.
     fn next_ready(&mut self) -> Option<(SimTime, u32)> {
-        loop {
-            let ready = self.ready.peek().map(|Reverse((at, _))| *at);
-            let event = (self.waiting > 0).then(|| self.host.subsystem().next_event()).flatten();
-            let Some(event) = event.filter(|event| ready.is_none_or(|ready| *event <= ready)) else {
-                return self.ready.pop().map(|Reverse(next)| next);
-            };
-            let mut completions = Vec::new();
-            self.host.subsystem().advance(event, &mut completions);
-            for completion in completions {
-                self.waiting -= 1;
-                let io = &mut self.log.ios[completion.tag as usize];
-                io.end = completion.at.max(io.start);
-                self.ready.push(Reverse((io.end, io.job)));
-            }
+        let (now, job) = self.turns.next(self.host)?;
+        if let Some(last) = self.last[job as usize].take() {
+            self.log.ios[last].end = now;
         }
+        Some((now, job))
     }
 
     fn page(
@@ -160,14 +149,9 @@ impl Runner<'_, '_> {
     }
 
     /// Notes an operation; its job is ready again when its token completes.
-    fn issued(&mut self, mut io: PageIo, token: nandscape_core::Token) {
-        if let Some(done) = self.host.subsystem().completion(token) {
-            io.end = done.max(io.start);
-            self.ready.push(Reverse((io.end, io.job)));
-        } else {
-            self.host.subsystem().watch(token, self.log.ios.len() as u64);
-            self.waiting += 1;
-        }
+    fn issued(&mut self, io: PageIo, token: nandscape_core::Token) {
+        self.turns.after(self.host, token, io.job, io.start);
+        self.last[io.job as usize] = Some(self.log.ios.len());
         self.log.ios.push(io);
     }
 
@@ -179,7 +163,7 @@ impl Runner<'_, '_> {
         for chunk in jobs.iter().flat_map(Job::chunks) {
             at = self.fill(chunk, at)?;
         }
-        self.ready = (0..workload.jobs).map(|job| Reverse((at, job))).collect();
+        (0..workload.jobs).for_each(|job| self.turns.ready(at, job));
         while let Some((now, index)) = self.next_ready() {
             let Some(chunk) = chunks[index as usize].next() else { continue };
             let job = &mut jobs[index as usize];

@@ -2,6 +2,7 @@
 //! the engines on the device of the thesis.
 
 mod bench;
+mod lsm;
 mod thesis;
 mod virtual_block;
 
