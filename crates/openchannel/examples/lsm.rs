@@ -5,7 +5,7 @@
 use nandscape_core::vector::MediaTimes;
 use nandscape_core::{Geometry, SimTime};
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_namespace::zones::ImpliedOob;
 use nandscape_openchannel::Host;
 use nandscape_openchannel::lsm::{LsmReport, LsmSetup, Placement, run_lsm};
@@ -32,17 +32,7 @@ const TIMING: Timing = Timing {
 fn run<S: Scheduler + Send + 'static>(setup: &LsmSetup) -> LsmReport {
     let nand = Nand::<ImpliedOob>::with_oob(GEOMETRY, &NandOptions::default()).expect("no bad blocks");
     let times = MediaTimes { read_ns: 60_000, write_ns: 700_000, reset_ns: 5_000_000 };
-    let vector = VectorSetup {
-        name: "lsm".to_owned(),
-        spans_planes: false,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
-        endurance: None,
-        times,
-    };
+    let vector = VectorSetup { times, ..VectorSetup::default() };
     let device = Timed::new(nand, S::new(&GEOMETRY, &TIMING));
     let mut device = VectorNamespace::<_, ImpliedOob>::new(device, &vector).expect("a new device");
     let mut host = Host::open(&mut device, 0, SimTime::ZERO).expect("vector access");

@@ -5,7 +5,7 @@
 use nandscape_core::vector::MediaTimes;
 use nandscape_core::{Capabilities, Geometry, Oob, SimTime};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_openchannel::{Host, VirtualBlock};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,15 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let capabilities = Capabilities { stores_data: true, partial_transfer: true, ..Capabilities::default() };
     let nand = Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() })?;
     let setup = VectorSetup {
-        name: "ocssd".to_owned(),
         spans_planes: true,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
         endurance: Some(3000),
         times: MediaTimes { read_ns: 60_000, write_ns: 600_000, reset_ns: 3_000_000 },
+        ..VectorSetup::default()
     };
     let device = Timed::new(nand, Fifo::new(&geometry, &timing));
     let mut namespace = VectorNamespace::<_, Oob>::new(device, &setup)?;

@@ -1,7 +1,6 @@
 //! Translation layers of the device as software of the host, over chunks: random commands over restarts,
 //! failing media, and the power cut at every operation.
 
-use super::chunk_zones::vector_setup;
 use super::support::nand;
 use nandscape_core::{BlockId, BlockState, Cause, FlashDevice, Geometry, Issue, Lpn, Oob, SimTime};
 use nandscape_ftl::{Journal, JournalOptions, find};
@@ -28,7 +27,7 @@ const GEOMETRY: Geometry = Geometry {
 };
 
 pub fn host_setup() -> VectorSetup {
-    VectorSetup { host_oob: true, ..vector_setup() }
+    VectorSetup { host_oob: true, ..VectorSetup::default() }
 }
 
 pub type Flash = ChunkFlash<VectorNamespace<CrashDevice, Oob>>;

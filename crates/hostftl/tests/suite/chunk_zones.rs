@@ -4,7 +4,6 @@
 use super::support::{AsFtl, nand, params};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::vector::MediaTimes;
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneError, ZoneState};
 use nandscape_core::{
     BlockCommand, Cause, Command, Extent, Geometry, Hint, NamespaceError, Oob, Op, Reply, SimTime, Subsystem,
@@ -14,7 +13,7 @@ use nandscape_hostftl::zone_map::Sabotage;
 use nandscape_hostftl::{ChunkZones, ZoneMap};
 use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_testkit::crash::{
     Buffer, CrashDevice, Effort, Handle, Setup, campaign, finds, points_from_environment,
 };
@@ -32,20 +31,6 @@ const GEOMETRY: Geometry = Geometry {
     sector_bytes: 512,
     oob_bytes: 16,
 };
-
-pub fn vector_setup() -> VectorSetup {
-    VectorSetup {
-        name: "ocssd".to_owned(),
-        spans_planes: false,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
-        endurance: None,
-        times: MediaTimes::default(),
-    }
-}
 
 type Zones = ChunkZones<VectorNamespace<CrashDevice, Oob>>;
 
@@ -96,10 +81,10 @@ fn check(zones: &mut Zones, model: &[Model], size: u64, context: &str) {
 #[test]
 fn zones_hold_what_was_written_over_restarts_whatever_their_width() {
     let setups = [
-        (1, vector_setup()),
-        (2, VectorSetup { resets_open: true, resets_free: true, ..vector_setup() }),
-        (1, VectorSetup { cached_units: Some(2), ..vector_setup() }),
-        (2, VectorSetup { cached_units: Some(1), host_oob: true, ..vector_setup() }),
+        (1, VectorSetup::default()),
+        (2, VectorSetup { resets_open: true, resets_free: true, ..VectorSetup::default() }),
+        (1, VectorSetup { cached_units: Some(2), ..VectorSetup::default() }),
+        (2, VectorSetup { cached_units: Some(1), host_oob: true, ..VectorSetup::default() }),
     ];
     for (seed, (width, mut setup)) in (1..).zip(setups) {
         // Chunks without host OOB are what zones need; with it the device has to be given some.
@@ -172,7 +157,7 @@ fn zones_hold_what_was_written_over_restarts_whatever_their_width() {
 fn a_zone_that_cannot_be_written_ends_and_one_that_cannot_be_erased_goes_offline() {
     let plan = FaultPlan { program: 0.02, erase: 0.02, seed: 5, ..FaultPlan::default() };
     for width in [1, 2] {
-        let (mut zones, handle) = open(nand(GEOMETRY), &vector_setup(), width, &plan);
+        let (mut zones, handle) = open(nand(GEOMETRY), &VectorSetup::default(), width, &plan);
         let shape = zones.namespaces()[0].zones.unwrap();
         let mut bytes: Vec<Vec<u8>> = vec![Vec::new(); shape.zones as usize];
         let (mut ended, mut offline) = (0, 0);
@@ -216,7 +201,7 @@ fn a_zone_that_cannot_be_written_ends_and_one_that_cannot_be_erased_goes_offline
         zones.check_invariants();
         zones.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO).unwrap();
         // A restart finds the same bytes.
-        let (mut zones, _) = open(handle.nand(), &vector_setup(), width, &FaultPlan::default());
+        let (mut zones, _) = open(handle.nand(), &VectorSetup::default(), width, &FaultPlan::default());
         for (zone, bytes) in (0..).zip(&bytes) {
             if zones.zone(0, zone).state != ZoneState::Offline && !bytes.is_empty() {
                 let mut found = vec![0; bytes.len()];
@@ -230,7 +215,7 @@ fn a_zone_that_cannot_be_written_ends_and_one_that_cannot_be_erased_goes_offline
 
 #[test]
 fn padding_is_counted_as_that_and_other_commands_are_refused_by_name() {
-    let (mut zones, _) = open(nand(GEOMETRY), &vector_setup(), 2, &FaultPlan::default());
+    let (mut zones, _) = open(nand(GEOMETRY), &VectorSetup::default(), 2, &FaultPlan::default());
     let write = block(Op::Write, 0, 5 * 512);
     zones.submit(0, write, Payload::Write(&[7; 5 * 512]), SimTime::ZERO).unwrap();
     zones.submit(0, manage(ZoneAction::Reset, 0), Payload::None, SimTime::ZERO).unwrap();
@@ -241,7 +226,9 @@ fn padding_is_counted_as_that_and_other_commands_are_refused_by_name() {
     let error = zones.submit(0, describe, Payload::None, SimTime::ZERO).unwrap_err();
     assert_eq!(error, NamespaceError::NotSupported { command: "set zone descriptor extension" });
     let (device, _) = CrashDevice::new(nand(GEOMETRY), Buffer::None, &FaultPlan::default(), false);
-    let Err(error) = super::chunk_zones::zones(device, &vector_setup(), 3) else { panic!("3 divides 2") };
+    let Err(error) = super::chunk_zones::zones(device, &VectorSetup::default(), 3) else {
+        panic!("3 divides 2")
+    };
     assert!(error.contains("a width that divides the 2"), "{error}");
 }
 
@@ -271,10 +258,10 @@ fn case(
 
 /// Wide zones lose much of their room with a failed program: these have more of it.
 fn cases(sabotage: Sabotage, wide_op: &str) -> [Setup<'static>; 3] {
-    let cached = VectorSetup { cached_units: Some(1), ..vector_setup() };
-    let eager = VectorSetup { resets_open: true, resets_free: true, ..vector_setup() };
+    let cached = VectorSetup { cached_units: Some(1), ..VectorSetup::default() };
+    let eager = VectorSetup { resets_open: true, resets_free: true, ..VectorSetup::default() };
     [
-        case("chunks", 1, vector_setup(), &[("op", "0.9")], sabotage),
+        case("chunks", 1, VectorSetup::default(), &[("op", "0.9")], sabotage),
         case("chunks, wide", 2, eager, &[("op", wide_op), ("streams", "2"), ("victim", "fifo")], sabotage),
         case("chunks, cached", 1, cached, &[("op", "0.9"), ("gc_frontier", "shared")], sabotage),
     ]

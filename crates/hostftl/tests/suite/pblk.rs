@@ -1,7 +1,6 @@
 //! `pblk` over chunks: random commands against a plain map over restarts, failing media, and the power cut at
 //! every operation.
 
-use super::chunk_zones::vector_setup;
 use super::support::{AsFtl, is_read_only, nand, params_of, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
@@ -38,7 +37,7 @@ type Keys = &'static [(&'static str, &'static str)];
 type Layer = Pblk<VectorNamespace<CrashDevice, Oob>>;
 
 fn host_setup() -> VectorSetup {
-    VectorSetup { host_oob: true, ..vector_setup() }
+    VectorSetup { host_oob: true, ..VectorSetup::default() }
 }
 
 fn layer(
@@ -243,7 +242,9 @@ fn devices_and_keys_that_do_not_do_are_refused_by_name() {
         let (device, _) = CrashDevice::new(nand(GEOMETRY), Buffer::None, &FaultPlan::default(), false);
         layer(device, setup, keys, Sabotage::None).err().expect("refused")
     };
-    assert!(build(&vector_setup(), &[("op", "1")]).contains("nothing of the host's beside its pages"));
+    assert!(
+        build(&VectorSetup::default(), &[("op", "1")]).contains("nothing of the host's beside its pages")
+    );
     assert!(build(&host_setup(), &[("op", "0.01")]).starts_with("host.op = '0.01': expected a capacity"));
     let cached = VectorSetup { cached_units: Some(4), ..host_setup() };
     assert!(

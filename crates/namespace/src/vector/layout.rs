@@ -76,7 +76,6 @@ impl Layout {
 mod tests {
     use super::*;
     use crate::vector::VectorSetup;
-    use nandscape_core::vector::MediaTimes;
 
     #[test]
     fn every_sector_has_a_place_of_its_own_and_every_page_its_first_sector() {
@@ -91,17 +90,7 @@ mod tests {
             oob_bytes: 64,
         };
         for spans_planes in [false, true] {
-            let setup = VectorSetup {
-                name: String::new(),
-                spans_planes,
-                cached_units: None,
-                resets_free: false,
-                resets_open: false,
-                host_oob: false,
-                failed_program: crate::vector::FailedProgram::ClosesChunk,
-                endurance: None,
-                times: MediaTimes::default(),
-            };
+            let setup = VectorSetup { spans_planes, ..VectorSetup::default() };
             let vector = setup.check(&flash, 1).unwrap();
             let layout = Layout::new(flash, vector);
             let mut seen = vec![false; flash.pages() as usize * 4];

@@ -15,7 +15,7 @@ pub enum FailedProgram {
 }
 
 /// What a namespace with vector access is made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of the device by itself")]
 pub struct VectorSetup {
     /// Its name, by which job files address it.

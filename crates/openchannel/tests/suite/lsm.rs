@@ -3,7 +3,7 @@
 use nandscape_core::vector::MediaTimes;
 use nandscape_core::{Geometry, SimTime, Subsystem};
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_namespace::zones::ImpliedOob;
 use nandscape_openchannel::Host;
 use nandscape_openchannel::lsm::{LsmReport, LsmSetup, Placement, run_lsm};
@@ -45,15 +45,8 @@ const SETUP: LsmSetup = LsmSetup {
 fn device<S: Scheduler + Send>() -> impl Subsystem + use<S> {
     let nand = Nand::<ImpliedOob>::with_oob(GEOMETRY, &NandOptions::default()).unwrap();
     let setup = VectorSetup {
-        name: "lsm".to_owned(),
-        spans_planes: false,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
-        endurance: None,
         times: MediaTimes { read_ns: 60_000, write_ns: 600_000, reset_ns: 3_000_000 },
+        ..VectorSetup::default()
     };
     VectorNamespace::<_, ImpliedOob>::new(Timed::new(nand, S::new(&GEOMETRY, &TIMING)), &setup).unwrap()
 }

@@ -6,10 +6,10 @@ mod lsm;
 mod thesis;
 mod virtual_block;
 
-use nandscape_core::vector::{MediaTimes, SectorAddress};
+use nandscape_core::vector::SectorAddress;
 use nandscape_core::{Capabilities, Geometry, Oob, SimTime};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 
 /// Four dies of two planes of 3 blocks of 6 pages; a page is four sectors.
 const GEOMETRY: Geometry = Geometry {
@@ -37,17 +37,7 @@ fn device<S: Scheduler>(program_pages: u32) -> Device<S> {
         channel_bytes_per_s: 1_000_000_000,
         command_ns: 0,
     };
-    let setup = VectorSetup {
-        name: "ocssd".to_owned(),
-        spans_planes: true,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
-        endurance: None,
-        times: MediaTimes::default(),
-    };
+    let setup = VectorSetup { spans_planes: true, ..VectorSetup::default() };
     VectorNamespace::new(Timed::new(nand, S::new(&GEOMETRY, &timing)), &setup).unwrap()
 }
 

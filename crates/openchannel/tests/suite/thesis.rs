@@ -4,7 +4,7 @@
 use nandscape_core::vector::MediaTimes;
 use nandscape_core::{Geometry, SimTime, Subsystem};
 use nandscape_media::{Nand, NandOptions, Scheduler, Timed, Timing};
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_namespace::zones::ImpliedOob;
 use nandscape_openchannel::Host;
 use nandscape_openchannel::bench::{Engine, Log, Workload, run};
@@ -42,15 +42,8 @@ pub const PARALLEL: Timing = Timing {
 pub fn device<S: Scheduler + Send>(timing: &Timing) -> impl Subsystem + use<S> {
     let nand = Nand::<ImpliedOob>::with_oob(GEOMETRY, &NandOptions::default()).unwrap();
     let setup = VectorSetup {
-        name: "thesis".to_owned(),
-        spans_planes: false,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
-        endurance: None,
         times: MediaTimes { read_ns: 101_000, write_ns: 116_000, reset_ns: 434_000 },
+        ..VectorSetup::default()
     };
     let timed = Timed::new(nand, S::new(&GEOMETRY, timing));
     VectorNamespace::<_, ImpliedOob>::new(timed, &setup).unwrap()

@@ -13,7 +13,7 @@ use nandscape_core::vector::{MediaTimes, SectorAddress, VectorCommand, VectorGeo
 use nandscape_core::{Capabilities, Command, Geometry, NamespaceError, Oob, Reply, SimTime, Subsystem};
 use nandscape_media::faults::FaultPlan;
 use nandscape_media::{BadBlocks, Nand, NandOptions};
-use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorSetup};
+use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_testkit::crash::{Buffer, CrashDevice, Handle};
 
 /// Four dies of two planes of 4 blocks of 6 pages; a page is four sectors.
@@ -30,15 +30,9 @@ const GEOMETRY: Geometry = Geometry {
 
 fn setup() -> VectorSetup {
     VectorSetup {
-        name: "ocssd".to_owned(),
-        spans_planes: false,
-        cached_units: None,
-        resets_free: false,
-        resets_open: false,
-        host_oob: false,
-        failed_program: FailedProgram::ClosesChunk,
         endurance: Some(50),
         times: MediaTimes { read_ns: 50_000, write_ns: 500_000, reset_ns: 2_000_000 },
+        ..VectorSetup::default()
     }
 }
 
