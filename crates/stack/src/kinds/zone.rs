@@ -11,9 +11,9 @@ keys! { PARAMS:
          two";
     pub(crate) CAPACITY: Option<u64> = size(1, 1 << 60), "bytes of a zone that can be written; absent: all of its blocks";
     pub(crate) COUNT: Option<u32> = int(1, 1 << 24), "zones; absent: as many as there is room for";
-    pub(crate) CONVENTIONAL: u32 = int(0, 1 << 24) or "0",
+    pub(crate) CONVENTIONAL: Option<u32> = int(0, 1 << 24),
         "zones at the start that are written anywhere (conventional); they need a page map and blocks of their \
-         own";
+         own; absent: none, or below dm-zoned one of 64, at least 4";
     pub(crate) CONVENTIONAL_OP: f64 = float(0.0, 1000.0) or "0.28",
         "over-provisioning of the blocks of conventional zones, (physical - logical) / logical; there are at \
          least as many as the page map needs";

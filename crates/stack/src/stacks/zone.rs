@@ -3,6 +3,7 @@
 use super::plain::{Base, Raw, Top, plain};
 use super::{Boxed, StackEntry, host_ftl, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
+use crate::kinds::dm_zoned;
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
     FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, ON, OPEN_TIME, READ_TIME, READS_ACROSS, RESET,
@@ -36,7 +37,7 @@ impl Base for Zones {
     }
 
     fn needs_oob(config: &StackConfig) -> bool {
-        config.zone.get(CONVENTIONAL) > 0 || config.is_on_vector()
+        conventional(config) > 0 || config.is_on_vector()
     }
 
     fn on_any<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
@@ -119,6 +120,18 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
     }
 }
 
+/// Conventional zones: as many as asked for, or as a layer over them needs.
+fn conventional(config: &StackConfig) -> u32 {
+    let needs_some = config.stack.info.name == dm_zoned::KIND.info.name;
+    config.zone.get(CONVENTIONAL).unwrap_or_else(|| {
+        let geometry = &config.geometry;
+        let dies = config.zone.get(DIES).unwrap_or(geometry.units());
+        let blocks = u64::from(dies) * u64::from(config.zone.get(BLOCKS_PER_DIE));
+        let zones = u64::from(geometry.blocks()) / blocks.max(1);
+        if needs_some { (zones / 64).max(4) as u32 } else { 0 }
+    })
+}
+
 /// Zones as the keys describe them, checked against the device.
 pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     refuse_block_only(config)?;
@@ -134,7 +147,7 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     if !stripe.is_multiple_of(program) {
         return Err(keys.error(STRIPE, format!("whole program units of {program} bytes")).into());
     }
-    let conventional = keys.get(CONVENTIONAL);
+    let conventional = conventional(config);
     let stripes = ZoneStripes {
         dies,
         blocks_per_die: keys.get(BLOCKS_PER_DIE),
