@@ -27,9 +27,8 @@ pub struct Issue {
     pub after: Token,
     /// What it is counted under.
     pub cause: Cause,
-    /// Whether a command of host software asks for it, whatever its cause: the data crosses the link to the
-    /// host.
-    pub by_host: bool,
+    /// Who asks for it, whatever its cause.
+    pub sender: Sender,
     /// Of a program, bytes that the controller has from earlier commands: they move over the bus besides
     /// `transfer`, and do not cross the link to the host. Of an erase, pages that its time depends on, if
     /// these are not all that were programmed.
@@ -39,19 +38,20 @@ pub struct Issue {
 impl Issue {
     /// An operation with no predecessor.
     pub const fn new(at: SimTime, cause: Cause) -> Self {
-        Self { at, after: Token::NONE, cause, by_host: matches!(cause, Cause::Host), held: 0 }
+        let sender = if matches!(cause, Cause::Host) { Sender::Host } else { Sender::Device };
+        Self { at, after: Token::NONE, cause, sender, held: 0 }
     }
 
-    /// The same, by a command of host software.
+    /// The same, by a command that host software sends once what it waits for is complete.
     #[must_use]
     pub const fn by_host(self) -> Self {
-        Self { by_host: true, ..self }
+        Self { sender: Sender::HostLater, ..self }
     }
 
     /// The same, by the device for a reason of its own.
     #[must_use]
     pub const fn by_device(self, cause: Cause) -> Self {
-        Self { cause, by_host: false, ..self }
+        Self { cause, sender: Sender::Device, ..self }
     }
 
     /// The same, but not before `after` completes.
@@ -59,6 +59,17 @@ impl Issue {
     pub const fn after(self, after: Token) -> Self {
         Self { after, ..self }
     }
+}
+
+/// Who asks for an operation. What a host asks for crosses the link to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The device, for a reason of its own.
+    Device,
+    /// A host, whose command is there: what the operation waits for happens in the device.
+    Host,
+    /// Host software, which sends the command once what it waits for is complete.
+    HostLater,
 }
 
 /// The direction of bytes between host and controller.

@@ -66,7 +66,7 @@ pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
     AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashResult, FlashState,
     InjectedFault, Issue, JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
-    ReadResult, Way,
+    ReadResult, Sender, Way,
 };
 pub use divide::{Divider, Splitter};
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};

@@ -9,7 +9,7 @@ pub mod serial;
 
 pub use options::{GcOrder, HostLink, Intake, Options, Suspension, WriteBuffer};
 
-use nandscape_core::{Clocked, Geometry, Info, Ppn, SimTime, Token, Way};
+use nandscape_core::{Clocked, Geometry, Info, Ppn, Sender, SimTime, Token, Way};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub trait Scheduler: Clocked {
 
     /// Queues an operation that host software asked for, or one of the device for itself.
     #[inline(always)]
-    fn submit_as(&mut self, op: TimedOp, _by_host: bool, at: SimTime, after: Token) -> Token {
+    fn submit_as(&mut self, op: TimedOp, _sender: Sender, at: SimTime, after: Token) -> Token {
         self.submit(op, at, after)
     }
 

@@ -4,7 +4,8 @@
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError, FlashResult,
-    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, SimTime, Token, Way,
+    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender, SimTime, Token,
+    Way,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -62,7 +63,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
             self.causes.row(issue.cause).reads += 1;
             let transfer = self.transfer(packing.bytes_in(slot, page));
             let op = TimedOp::Read { page: packing.flash_page(block, page), transfer };
-            let read = self.scheduler.submit_as(op, issue.by_host, issue.at, issue.after);
+            let read = self.scheduler.submit_as(op, issue.sender, issue.at, issue.after);
             done = self.scheduler.join(done, read);
         }
         self.packed = Some(packed);
@@ -83,7 +84,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
                 transfer: self.page_bytes,
                 held: 0,
             };
-            let program = self.scheduler.submit_as(op, issue.by_host, issue.at, issue.after);
+            let program = self.scheduler.submit_as(op, issue.sender, issue.at, issue.after);
             done = self.scheduler.join(done, program);
         }
         self.packed = Some(packed);
@@ -118,7 +119,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         if factor > 1 {
             self.drag(op, factor, issue);
         }
-        self.scheduler.submit_as(op, issue.by_host, issue.at, issue.after)
+        self.scheduler.submit_as(op, issue.sender, issue.at, issue.after)
     }
 
     /// Keeps a slow die busy, `factor` times as long together with the operation itself.
@@ -131,7 +132,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         };
         for _ in 1..factor {
             // Not the host's: it neither crosses the link nor takes room in the buffer.
-            self.scheduler.submit_as(idle, false, issue.at, issue.after);
+            self.scheduler.submit_as(idle, Sender::Device, issue.at, issue.after);
         }
     }
 

@@ -15,7 +15,7 @@ mod front;
 use super::bus::Bus;
 use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Clocked, Divider, Geometry, Info, SimTime, Token, UnitId, Way};
+use nandscape_core::{Clocked, Divider, Geometry, Info, Sender, SimTime, Token, UnitId, Way};
 
 /// Registry entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -123,12 +123,13 @@ impl Scheduler for Fifo {
 
     #[inline(always)]
     fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
-        self.submit_as(op, true, at, after)
+        self.submit_as(op, Sender::Host, at, after)
     }
 
     #[inline(always)]
-    fn submit_as(&mut self, op: TimedOp, by_host: bool, at: SimTime, after: Token) -> Token {
-        if self.front.is_some() && by_host {
+    fn submit_as(&mut self, op: TimedOp, sender: Sender, at: SimTime, after: Token) -> Token {
+        if self.front.is_some() && sender != Sender::Device {
+            let at = if sender == Sender::HostLater { SimTime(at.0.max(after.0)) } else { at };
             return self.submit_behind_front(op, at, after);
         }
         Token(self.run(op, at.0, at.0.max(after.0)))

@@ -1,7 +1,7 @@
 //! What each option of the event-driven scheduler does, on timelines worked out by hand. 1 ns a byte; an
 //! array read takes 50 ns, a program 700 ns, an erase 3000 ns.
 
-use nandscape_core::{Clocked, Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Clocked, Completion, Geometry, Ppn, Sender, SimTime, Token};
 use nandscape_media::{
     Fifo, GcOrder, HostLink, Intake, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
 };
@@ -55,6 +55,10 @@ struct Rig {
     tags: u64,
 }
 
+fn sender(by_host: bool) -> Sender {
+    if by_host { Sender::Host } else { Sender::Device }
+}
+
 impl Rig {
     fn new(options: &Options) -> Self {
         Self { scheduler: ReadFirst::with_options(&GEOMETRY, &TIMING, options), tags: 0 }
@@ -62,7 +66,7 @@ impl Rig {
 
     /// Submits at a time, to which events are run first.
     fn submit(&mut self, op: TimedOp, by_host: bool, at: u64) -> Token {
-        let token = self.scheduler.submit_as(op, by_host, SimTime(at), Token::NONE);
+        let token = self.scheduler.submit_as(op, sender(by_host), SimTime(at), Token::NONE);
         self.watch(token);
         token
     }
@@ -458,7 +462,7 @@ fn the_layer_does_not_stand_back_when_the_host_waits_for_its_erase() {
     for gc_order in [GcOrder::HostFirst, GcOrder::RateLimited { gap_ns: 1_000_000 }] {
         let mut rig = Rig::new(&Options { gc_order, ..Options::default() });
         let copy = rig.submit(program(0, 0, 100), false, 0);
-        let erased = rig.scheduler.submit_as(erase(0, 1), false, SimTime(0), copy);
+        let erased = rig.scheduler.submit_as(erase(0, 1), Sender::Device, SimTime(0), copy);
         rig.watch(erased);
         rig.host(program(0, 6, 100), 0);
         assert_eq!(rig.times(), [800, 3800, 4600], "{gc_order:?}");
@@ -471,7 +475,7 @@ fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
     // close it.
     let mut rig = Rig::new(&Options { program_pages: 3, buffer: buffer(3000), ..Options::default() });
     let copy = rig.submit(program(0, 0, 1000), false, 0);
-    let erased = rig.scheduler.submit_as(erase(1, 0), false, SimTime(0), copy);
+    let erased = rig.scheduler.submit_as(erase(1, 0), Sender::Device, SimTime(0), copy);
     rig.watch(erased);
     for number in 0..3 {
         rig.host(program(1, number, 1000), 0);
@@ -517,8 +521,9 @@ fn planes_join_only_on_equal_pages_and_in_the_order_of_their_blocks() {
 #[test]
 fn fifo_has_the_same_link_and_buffer() {
     let fifo = |options: &Options| Fifo::with_options(&GEOMETRY, &TIMING, options);
-    let at =
-        |scheduler: &mut Fifo, op, by_host, at| scheduler.submit_as(op, by_host, SimTime(at), Token::NONE).0;
+    let at = |scheduler: &mut Fifo, op, by_host, at| {
+        scheduler.submit_as(op, sender(by_host), SimTime(at), Token::NONE).0
+    };
     let mut it = fifo(&Options { buffer: buffer(2000), ..Options::default() });
     let answers: Vec<u64> = (0..4).map(|number| at(&mut it, program(0, number, 1000), true, 0)).collect();
     assert_eq!(answers, [0, 0, 1700, 3400]);

@@ -4,7 +4,7 @@
 //! the same time.
 
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Clocked, Completion, Geometry, Ppn, SimTime, Token};
+use nandscape_core::{Clocked, Completion, Geometry, Ppn, Sender, SimTime, Token};
 use nandscape_media::{HostLink, Options, ReadFirst, Scheduler, Suspension, TimedOp, Timing, WriteBuffer};
 
 /// 16 channels of 8 dies; blocks of 512 units of 3 pages. The first half of the blocks of a die is written,
@@ -133,10 +133,15 @@ impl Writer {
             let block = (page / u64::from(GEOMETRY.pages_per_block) % blocks) as u32;
             let first = (die * GEOMETRY.blocks_per_plane + block) * GEOMETRY.pages_per_block;
             if in_block == 0 {
-                scheduler.submit_as(TimedOp::Erase { page: Ppn(first), pages: 0 }, false, at, Token::NONE);
+                scheduler.submit_as(
+                    TimedOp::Erase { page: Ppn(first), pages: 0 },
+                    Sender::Device,
+                    at,
+                    Token::NONE,
+                );
             }
             let op = TimedOp::Program { page: Ppn(first + in_block), transfer: GEOMETRY.page_bytes, held: 0 };
-            let token = scheduler.submit_as(op, true, at, Token::NONE);
+            let token = scheduler.submit_as(op, Sender::Host, at, Token::NONE);
             done = scheduler.join(done, token);
             self.next += 1;
         }
@@ -155,7 +160,7 @@ impl Reader {
         let die = self.dies[below(&mut self.rng, self.dies.len() as u64) as usize];
         let page = pages / 2 + below(&mut self.rng, u64::from(pages / 2)) as u32;
         let op = TimedOp::Read { page: Ppn(die * pages + page), transfer: 4096 };
-        scheduler.submit_as(op, true, at, Token::NONE)
+        scheduler.submit_as(op, Sender::Host, at, Token::NONE)
     }
 }
 

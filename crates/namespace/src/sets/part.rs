@@ -3,7 +3,7 @@
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
     FlashResult, FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, Ppn, ReadResult,
-    SimTime, Token, UnitId, Way,
+    Sender, SimTime, Token, UnitId, Way,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -133,13 +133,17 @@ impl<D: FlashDevice + ?Sized> Part<D> {
     #[inline]
     fn issue(&self, issue: Issue) -> (Issue, Cause) {
         if self.is_host_side {
-            return (Issue { cause: Cause::Host, ..issue }.by_host(), issue.cause);
+            return (Issue { cause: Cause::Host, sender: Sender::Host, ..issue }, issue.cause);
         }
         let Some(order) = &self.order else { return (issue, issue.cause) };
         let (cause, before) = order.get();
         let cause = if issue.cause == Cause::Host { cause } else { issue.cause };
-        let after = if before == Token::NONE { issue.after } else { self.device().join(issue.after, before) };
-        (Issue { cause, after, ..issue }, cause)
+        if before == Token::NONE {
+            return (Issue { cause, ..issue }, cause);
+        }
+        let after = self.device().join(issue.after, before);
+        let sender = if issue.sender == Sender::Host { Sender::HostLater } else { issue.sender };
+        (Issue { cause, after, sender, ..issue }, cause)
     }
 
     #[inline]

@@ -33,7 +33,8 @@ impl Table {
     }
 }
 
-/// What is merged into a level: tables of the level before it, and those of this one with keys in their range.
+/// What is merged into a level: tables of the level before it, and those of this one with keys in their
+/// range.
 #[derive(Debug)]
 pub(super) struct Merge {
     pub into: usize,

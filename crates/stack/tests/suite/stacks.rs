@@ -388,3 +388,30 @@ fn a_layer_on_the_host_does_what_it_does_on_the_device() {
         assert_eq!(host.cost.host_dram_bytes, device.cost.dram_bytes, "{ftl:?}");
     }
 }
+
+/// Several requests of `pblk` wait for one page of its ring. What host software sends once others are written
+/// waits for these itself, not the program that it is part of.
+#[test]
+fn every_request_is_answered_where_programs_gather_pages_in_a_buffer() {
+    let gathers = [
+        "device.pages_per_block=64",
+        "device.timing.scheduler=read-first",
+        "device.timing.program_pages=4",
+        "device.timing.write_buffer=256KiB",
+    ];
+    for (stack, more) in [
+        ("block", &["ftl.op=0.5"][..]),
+        ("zone-map", &["ftl.op=0.5"]),
+        ("zone-map", &["ftl.op=0.5", "zone.on=vector"]),
+        ("pblk", &["ftl.op=0.5"]),
+        ("pblk", &["ftl.op=0.5", "ftl.ring=64", "vector.cached_units=0"]),
+        ("host-ftl", &["ftl.op=0.5"]),
+    ] {
+        let sets: Vec<&str> = gathers.iter().chain(more).copied().collect();
+        let load = "uniform:span=90%,bs=4k,count=3000";
+        let run = replay(&config(stack, &sets), load, &RunOptions::default());
+        let run = run.unwrap_or_else(|error| panic!("{stack} {more:?}: {error}"));
+        assert!(run.is_complete(), "{stack} {more:?}: {:?}", run.result.error);
+        assert_eq!(run.result.host.writes, 3_000, "{stack} {more:?}");
+    }
+}

@@ -50,7 +50,7 @@ use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Clocked, Completion, Geometry, Info, SimTime, Token, Way};
+use nandscape_core::{Clocked, Completion, Geometry, Info, Sender, SimTime, Token, Way};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
@@ -249,10 +249,14 @@ impl Clocked for ReadFirst {
     }
 
     fn watch(&mut self, token: Token, tag: u64) {
-        if let Some(slot) = self.slab.find(token) {
-            let op = &mut self.slab[slot];
-            debug_assert!(!op.watch.is_on, "two watchers of one token");
-            op.watch = Watch { is_on: true, tag };
+        if let Some(mut slot) = self.slab.find(token) {
+            if self.slab[slot].watch.is_on {
+                // Several requests wait for one operation.
+                let join = self.slab.take(Kind::Join);
+                self.slab.follow(slot, join);
+                slot = join;
+            }
+            self.slab[slot].watch = Watch { is_on: true, tag };
             self.watch.count += 1;
         } else {
             self.watch.late.push((self.slab.done_ns(token).unwrap_or(self.now_ns), tag));
@@ -347,14 +351,15 @@ impl Scheduler for ReadFirst {
     }
 
     fn submit(&mut self, op: TimedOp, at: SimTime, after: Token) -> Token {
-        self.submit_as(op, true, at, after)
+        self.submit_as(op, Sender::Host, at, after)
     }
 
-    fn submit_as(&mut self, op: TimedOp, host: bool, at: SimTime, after: Token) -> Token {
+    fn submit_as(&mut self, op: TimedOp, sender: Sender, at: SimTime, after: Token) -> Token {
+        let host = sender != Sender::Device;
         if self.rules.gathers
             && let TimedOp::Program { page, transfer, held } = op
         {
-            return self.submit_page(page.0, (transfer, held), host, at.0, after);
+            return self.submit_page(page.0, (transfer, held), sender, at.0, after);
         }
         let predecessor = self.slab.find(after);
         let mut at_ns = at.0.max(self.now_ns);

@@ -16,7 +16,7 @@
 use super::ReadFirst;
 use super::rules::Rules;
 use super::slab::{Kind, NIL, Stage};
-use nandscape_core::Token;
+use nandscape_core::{Sender, Token};
 
 #[derive(Clone, Debug)]
 pub(super) struct Units {
@@ -64,11 +64,12 @@ impl ReadFirst {
         &mut self,
         page: u32,
         (bytes, held): (u32, u32),
-        host: bool,
+        sender: Sender,
         at_ns: u64,
         after: Token,
     ) -> Token {
         let predecessor = self.slab.find(after);
+        let host = sender != Sender::Device;
         let answered = host && self.rules.options.buffer.bytes > 0;
         let lead = self.lead_of(page, host);
         let transfer_ns = self.rules.transfer_ns(bytes + held);
@@ -83,8 +84,9 @@ impl ReadFirst {
             self.forget_open(lead);
         }
         if let Some(predecessor) = predecessor {
-            // What the host sends is in the buffer whatever the rest of the page waits for.
-            self.slab.follow(predecessor, if answered { lead } else { slot });
+            // What the host has sent is in the buffer whatever the rest of the page waits for.
+            let is_there = answered && sender == Sender::Host;
+            self.slab.follow(predecessor, if is_there { lead } else { slot });
         }
         let at_ns = at_ns.max(self.now_ns);
         self.wait_until(slot, if answered { at_ns + self.rules.options.host.write_front_ns } else { at_ns });
