@@ -42,10 +42,11 @@ impl Issue {
         Self { at, after: Token::NONE, cause, sender, held: 0 }
     }
 
-    /// The same, by a command that host software sends once what it waits for is complete.
+    /// The same, by a command that host software sends once what it waits for so far is complete.
     #[must_use]
     pub const fn by_host(self) -> Self {
-        Self { sender: Sender::HostLater, ..self }
+        let waits = self.after.0 != Token::NONE.0;
+        Self { sender: if waits { Sender::HostLater } else { Sender::Host }, ..self }
     }
 
     /// The same, by the device for a reason of its own.
