@@ -1,5 +1,5 @@
-//! A log-structured merge tree on vector access, in virtual time, in the manner of LOCS (Wang et al., 2014): a
-//! key-value store whose sorted tables are chunks, with placement that knows of parallel units.
+//! A log-structured merge tree on vector access, in virtual time, in the manner of LOCS (Wang et al.,
+//! 2014): a key-value store whose sorted tables are chunks, with placement that knows of parallel units.
 //!
 //! Clients put and get entries, one at a time each, of uniformly random keys, all of which are there from the
 //! start. Puts go to a table in memory. Full ones are written to chunks of level 0, several side by side;
