@@ -273,6 +273,7 @@ impl StackConfig {
     /// What a run is called: its translation layer, or its cache.
     pub fn label(&self) -> String {
         match &self.cache {
+            None if self.stack.info.name == host_ftl::KIND.info.name => format!("{} on the host", self.ftl),
             None => self.ftl.to_owned(),
             Some(cache) if cache.is_over_flash() && self.ftl != DEFAULT_FTL => {
                 format!("{} over {}", cache.name(), self.ftl)

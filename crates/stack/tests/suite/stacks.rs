@@ -386,6 +386,7 @@ fn a_layer_on_the_host_does_what_it_does_on_the_device() {
         assert_eq!(format!("{:?}", host.latency_ns), format!("{:?}", device.latency_ns), "{ftl:?}");
         assert_eq!(host.speed.time.simulated_ns, device.speed.time.simulated_ns, "{ftl:?}");
         assert_eq!(host.cost.host_dram_bytes, device.cost.dram_bytes, "{ftl:?}");
+        assert_eq!(config("host-ftl", ftl).label(), format!("{} on the host", config("block", ftl).label()));
     }
 }
 
