@@ -7,8 +7,8 @@ use crate::error::HostFtlError;
 use nandscape_core::command::Payload;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter, ZoneShape};
 use nandscape_core::{
-    Answer, BlockCommand, Cause, Command, Extent, Hint, Issue, NamespaceError, NamespaceInfo,
-    NamespaceResult, Op, Reply, SimTime, Subsystem, Token,
+    Answer, BlockCommand, Cause, Command, Extent, FlashError, FlashLayer, FlashState, FtlError, Hint, Issue,
+    Lpn, NamespaceError, NamespaceInfo, NamespaceResult, Op, Ppn, Reply, SimTime, Subsystem, Token,
 };
 
 /// Namespace 0 of a subsystem that takes causes and order of commands.
@@ -70,6 +70,21 @@ impl<S: Subsystem> Below<S> {
             self.issue(Cause::Host, Token::NONE);
         }
         answer
+    }
+
+    /// The flash below.
+    pub fn flash(&self) -> &dyn FlashState {
+        self.device.inspect().layers.first().expect("it lies on flash").device()
+    }
+
+    /// Why the flash below takes no more writes.
+    pub fn read_only(&self) -> Option<&'static str> {
+        self.device.inspect().layers.first().and_then(FlashLayer::read_only)
+    }
+
+    /// Memory of the device below, in bytes.
+    pub fn dram_bytes(&self) -> u64 {
+        self.device.inspect().layers.first().map_or(0, |layer| layer.cost().dram_bytes)
     }
 
     #[inline]
@@ -186,4 +201,10 @@ pub(crate) fn zoned<S: Subsystem>(
         )));
     }
     Ok((info.clone(), zones))
+}
+
+/// What a host is told of a page of a layer, or a unit, whose data could not be read when it was to be moved.
+#[cold]
+pub(crate) fn lost(lpn: Lpn) -> NamespaceError {
+    FtlError::Flash(FlashError::Uncorrectable { page: Ppn(lpn.0) }).into()
 }

@@ -10,11 +10,6 @@ use nandscape_core::{
 };
 
 impl<S: Subsystem> ChunkFlash<S> {
-    /// What the device shows of its flash.
-    fn flash(&self) -> &dyn FlashState {
-        self.below.device.inspect().layers.first().expect("chunks lie on flash").device()
-    }
-
     /// Reads sectors of a page into bytes, or for their time alone.
     fn read_sectors(
         &mut self,
@@ -213,14 +208,14 @@ impl<S: Subsystem> BlockState for ChunkFlash<S> {
     fn write_pointer(&self, block: BlockId) -> u32 {
         let Chunk { state, written } = self.chunks[block.index()];
         if state == ChunkState::Offline {
-            return self.flash().write_pointer(block);
+            return self.below.flash().write_pointer(block);
         }
         let is_whole = state == ChunkState::Closed && self.sabotage != Sabotage::ForgetEarlyClose;
         if is_whole { self.geometry.pages_per_block } else { written }
     }
 
     fn erase_count(&self, block: BlockId) -> u32 {
-        self.flash().erase_count(block)
+        self.below.flash().erase_count(block)
     }
 
     fn is_bad(&self, block: BlockId) -> bool {
@@ -249,11 +244,11 @@ impl<S: Subsystem> FlashState for ChunkFlash<S> {
     }
 
     fn counters(&self) -> &CauseTable {
-        self.flash().counters()
+        self.below.flash().counters()
     }
 
     fn tally(&self) -> MediumTally<'_> {
-        self.flash().tally()
+        self.below.flash().tally()
     }
 
     /// With [`FlashState::reset_time`], which is called after it.

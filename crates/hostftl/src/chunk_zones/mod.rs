@@ -76,12 +76,7 @@ impl<S: Subsystem> ChunkZones<S> {
             )));
         }
         let info = below.device.namespaces()[0].clone();
-        let stores_data = below
-            .device
-            .inspect()
-            .layers
-            .first()
-            .is_some_and(|layer| layer.device().capabilities().stores_data);
+        let stores_data = below.flash().capabilities().stores_data;
         let stripes = Stripes::new(&geometry, width);
         let unit = geometry.write_min;
         let capacity = stripes.all() / u64::from(unit);

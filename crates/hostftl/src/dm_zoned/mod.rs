@@ -120,8 +120,8 @@ impl<S: Subsystem> DmZoned<S> {
         }
         let config = Config::new(params, &info, &zones)?;
         let identity = config.identity;
-        let stores_data =
-            below.inspect().layers.first().is_some_and(|layer| layer.device().capabilities().stores_data);
+        let below = Below { device: below };
+        let stores_data = below.flash().capabilities().stores_data;
         let shape = Shape {
             identity,
             zone_bytes: zones.size,
@@ -135,7 +135,7 @@ impl<S: Subsystem> DmZoned<S> {
         };
         let kept_bytes = if stores_data { identity.block_bytes } else { 0 };
         let mut this = Self {
-            below: Below { device: below },
+            below,
             infos: [NamespaceInfo { capacity_bytes: shape.capacity_bytes, zones: None, ..info }],
             shape,
             chunks: vec![Chunk::UNMAPPED; identity.chunks as usize],

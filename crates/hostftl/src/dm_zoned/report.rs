@@ -87,12 +87,11 @@ impl<S: Subsystem> HostReports for DmZoned<S> {
 
 impl<S: Subsystem> FlashLayer for DmZoned<S> {
     fn device(&self) -> &dyn FlashState {
-        self.below.device.inspect().layers.first().expect("zones lie on flash").device()
+        self.below.flash()
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        let below = || self.below.device.inspect().layers.first().and_then(FlashLayer::read_only);
-        self.stopped.or_else(below)
+        self.stopped.or_else(|| self.below.read_only())
     }
 
     fn recovery(&self) -> Option<&RecoveryReport> {
@@ -135,10 +134,9 @@ impl<S: Subsystem> Mapping for DmZoned<S> {
         let identity = &self.shape.identity;
         let good = self.zones.all.iter().filter(|zone| zone.purpose != Use::Bad).count() as u64;
         let map_table_bytes = self.chunks.len() as u64 * format::ENTRY;
-        let below = self.below.device.inspect().layers.first();
         Cost {
             map_table_bytes,
-            dram_bytes: below.map_or(0, |layer| layer.cost().dram_bytes),
+            dram_bytes: self.below.dram_bytes(),
             host_dram_bytes: map_table_bytes + self.zones.bytes() + self.meta.bytes() + self.reclaim.bytes(),
             usable_bytes: self.shape.capacity_bytes,
             total_blocks: good,

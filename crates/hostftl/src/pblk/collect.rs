@@ -159,9 +159,8 @@ impl<S: Subsystem> Pblk<S> {
             (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect();
         for _ in 0..READS {
             let part = (!data.is_empty()).then_some(&mut *data);
-            let read = self.read_sectors(&list, part, Issue::new(at, Cause::Gc))?;
-            if read.is_some() {
-                return Ok(read);
+            if let Ok(read) = self.read_sectors(&list, part, Issue::new(at, Cause::Gc))? {
+                return Ok(Some(read));
             }
         }
         Ok(None)

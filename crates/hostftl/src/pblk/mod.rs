@@ -155,8 +155,7 @@ impl<S: Subsystem> Pblk<S> {
         let config = Config::new(params, &geometry)?;
         let identity = config.identity;
         let info = below.device.namespaces()[0].clone();
-        let layer = below.device.inspect().layers.first();
-        let stores_data = layer.is_some_and(|layer| layer.device().capabilities().stores_data);
+        let stores_data = below.flash().capabilities().stores_data;
         let page_bytes = identity.page_bytes;
         let capacity_bytes = u64::from(identity.logical_pages) * u64::from(page_bytes);
         let shape = Shape {

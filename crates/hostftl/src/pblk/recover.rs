@@ -159,7 +159,7 @@ impl<S: Subsystem> Pblk<S> {
             (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect();
         let mut page = vec![0; self.shape.identity.page_bytes as usize];
         self.recovery.metadata_pages += 1;
-        Ok(self.read_sectors(&list, Some(&mut page), META)?.map(|_| page))
+        Ok(self.read_sectors(&list, Some(&mut page), META)?.ok().map(|_| page))
     }
 
     /// What lies beside pages; as beside padding where it cannot be read.

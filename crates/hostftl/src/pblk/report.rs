@@ -85,11 +85,11 @@ impl<S: Subsystem> HostReports for Pblk<S> {
 
 impl<S: Subsystem> FlashLayer for Pblk<S> {
     fn device(&self) -> &dyn FlashState {
-        self.below.device.inspect().layers.first().expect("chunks lie on flash").device()
+        self.below.flash()
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        self.stopped
+        self.stopped.or_else(|| self.below.read_only())
     }
 
     fn recovery(&self) -> Option<&RecoveryReport> {
@@ -131,10 +131,9 @@ impl<S: Subsystem> Mapping for Pblk<S> {
         let owners = self.owners.len() as u64 * size_of::<Lpn>() as u64;
         // Lists of the victim policy.
         let policy_bytes = self.blocks.infos.len() as u64 * 8;
-        let below = self.below.device.inspect().layers.first();
         Cost {
             map_table_bytes,
-            dram_bytes: below.map_or(0, |layer| layer.cost().dram_bytes),
+            dram_bytes: self.below.dram_bytes(),
             host_dram_bytes: self.map.bytes()
                 + owners
                 + self.blocks.bytes()

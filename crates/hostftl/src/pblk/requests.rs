@@ -3,12 +3,12 @@
 use super::ring::slot_of;
 use super::sabotage::Sabotage;
 use super::{Kind, Pblk};
+use crate::below::lost;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::command::Payload;
 use nandscape_core::vector::{MOST_ADDRESSES, SectorAddress, VectorCommand};
 use nandscape_core::{
-    BlockCommand, Cause, Extent, FlashError, FtlError, Issue, Lpn, NamespaceError, NamespaceResult, Op, Ppn,
-    SimTime, Subsystem, Token,
+    BlockCommand, Cause, Extent, FtlError, Issue, Lpn, NamespaceResult, Op, Ppn, SimTime, Subsystem, Token,
 };
 
 /// Sectors that one command reads to bytes of a payload that follow each other.
@@ -126,16 +126,16 @@ impl<S: Subsystem> Pblk<S> {
         let list: Vec<_> =
             (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect();
         let issue = Issue::new(at, Cause::Host);
-        self.read_sectors(&list, (!page.is_empty()).then_some(page), issue)?.ok_or_else(|| lost(lpn))
+        self.read_sectors(&list, (!page.is_empty()).then_some(page), issue)?.map_err(|_| lost(lpn))
     }
 
-    /// Reads at most 64 sectors; `None` if one of them cannot be read.
+    /// Reads sectors; `Err` within is the number of the first that cannot be read.
     pub(super) fn read_sectors(
         &mut self,
         list: &[SectorAddress],
         data: Option<&mut [u8]>,
         issue: Issue,
-    ) -> NamespaceResult<Option<Token>> {
+    ) -> NamespaceResult<Result<Token, usize>> {
         let mut done = Token::NONE;
         let mut data = data;
         let sector = self.shape.geometry.sector_bytes as usize;
@@ -146,12 +146,12 @@ impl<S: Subsystem> Pblk<S> {
                 None => Payload::None,
             };
             let (read, errors) = self.below.vector(VectorCommand::Read(list.into()), payload, issue)?;
-            if !errors.is_empty() {
-                return Ok(None);
+            if let Some(index) = errors.0.iter().map(|(index, _)| usize::from(*index)).min() {
+                return Ok(Err(part * MOST_ADDRESSES + index));
             }
             done = self.below.device.join(done, read);
         }
-        Ok(Some(done))
+        Ok(Ok(done))
     }
 
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
@@ -166,7 +166,7 @@ impl<S: Subsystem> Pblk<S> {
             if entry.is_some() && slot_of(entry).is_none() && is_aligned {
                 let sectors = span.len / sector;
                 if run.list.len() + sectors as usize > MOST_ADDRESSES {
-                    let read = self.read_run(&mut run, data.as_deref_mut(), at)?;
+                    let read = self.read_run(extent, &mut run, data.as_deref_mut(), at)?;
                     done = self.below.device.join(done, read);
                 }
                 if run.list.is_empty() {
@@ -177,7 +177,7 @@ impl<S: Subsystem> Pblk<S> {
                 run.list.extend((from..from + sectors).map(|sector| first.at(sector)));
                 continue;
             }
-            let read = self.read_run(&mut run, data.as_deref_mut(), at)?;
+            let read = self.read_run(extent, &mut run, data.as_deref_mut(), at)?;
             done = self.below.device.join(done, read);
             let mut page = std::mem::take(&mut self.buffer);
             page.fill(0);
@@ -192,11 +192,17 @@ impl<S: Subsystem> Pblk<S> {
             self.buffer = page;
             done = self.below.device.join(done, read?);
         }
-        let read = self.read_run(&mut run, data, at)?;
+        let read = self.read_run(extent, &mut run, data, at)?;
         Ok(self.below.device.join(done, read))
     }
 
-    fn read_run(&mut self, run: &mut Run, data: Option<&mut [u8]>, at: SimTime) -> NamespaceResult<Token> {
+    fn read_run(
+        &mut self,
+        extent: Extent,
+        run: &mut Run,
+        data: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
         if run.list.is_empty() {
             return Ok(Token::NONE);
         }
@@ -204,7 +210,10 @@ impl<S: Subsystem> Pblk<S> {
         let part = data.map(|data| &mut data[run.at as usize..][..bytes]);
         let read = self.read_sectors(&run.list, part, Issue::new(at, Cause::Host))?;
         run.list.clear();
-        read.ok_or_else(|| FtlError::Flash(FlashError::Uncorrectable { page: Ppn(0) }).into())
+        read.map_err(|index| {
+            let byte = extent.offset + run.at + index as u64 * u64::from(self.shape.geometry.sector_bytes);
+            lost(Lpn((byte / u64::from(self.shape.identity.page_bytes)) as u32))
+        })
     }
 
     /// Makes durable what hosts were answered: the ring is written, filled up to the smallest write.
@@ -257,10 +266,4 @@ impl<S: Subsystem> Pblk<S> {
         self.trim(extent, at)?;
         Ok(done)
     }
-}
-
-/// What a host is told of a page whose data could not be read when it was to be moved.
-#[cold]
-fn lost(lpn: Lpn) -> NamespaceError {
-    FtlError::Flash(FlashError::Uncorrectable { page: Ppn(lpn.0) }).into()
 }

@@ -127,8 +127,8 @@ impl<S: Subsystem> ZoneMap<S> {
         }
         let config = Config::new(params, &info, &zones)?;
         let identity = config.identity;
-        let stores_data =
-            below.inspect().layers.first().is_some_and(|layer| layer.device().capabilities().stores_data);
+        let below = Below { device: below };
+        let stores_data = below.flash().capabilities().stores_data;
         let unit_bytes = identity.unit_bytes;
         let shape = Shape {
             identity,
@@ -143,7 +143,7 @@ impl<S: Subsystem> ZoneMap<S> {
             VictimSetup { blocks: identity.zones, pages_per_block: identity.zone_units, domain: 0, params };
         let host_logs = usize::from(config.host_logs);
         let mut this = Self {
-            below: Below { device: below },
+            below,
             infos: [NamespaceInfo { capacity_bytes: shape.capacity_bytes, zones: None, ..info }],
             map: Map::new(identity.logical_units),
             ahead: Ahead::default(),

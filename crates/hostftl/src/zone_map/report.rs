@@ -136,12 +136,11 @@ impl<S: Subsystem> ZoneReports for ZoneMap<S> {
 
 impl<S: Subsystem> FlashLayer for ZoneMap<S> {
     fn device(&self) -> &dyn FlashState {
-        self.below.device.inspect().layers.first().expect("zones lie on flash").device()
+        self.below.flash()
     }
 
     fn read_only(&self) -> Option<&'static str> {
-        let below = || self.below.device.inspect().layers.first().and_then(FlashLayer::read_only);
-        self.stopped.or_else(below)
+        self.stopped.or_else(|| self.below.read_only())
     }
 
     fn recovery(&self) -> Option<&RecoveryReport> {
@@ -185,11 +184,10 @@ impl<S: Subsystem> Mapping for ZoneMap<S> {
         let owners = self.owners.len() as u64 * size_of::<Lpn>() as u64;
         // Lists of the victim policy.
         let policy_bytes = self.zones.infos.len() as u64 * 8;
-        let below = self.below.device.inspect();
         Cost {
             map_table_bytes,
-            dram_bytes: below.layers.first().map_or(0, |layer| layer.cost().dram_bytes),
-            host_dram_bytes: below.host_bytes
+            dram_bytes: self.below.dram_bytes(),
+            host_dram_bytes: self.below.device.inspect().host_bytes
                 + self.map.bytes()
                 + owners
                 + self.zones.bytes()

@@ -3,12 +3,12 @@
 use super::config::DEFAULT_LOG;
 use super::format::LOST;
 use super::{Shape, ZoneMap};
-use crate::below::{Reading, Run, overlay};
+use crate::below::{Reading, Run, lost, overlay};
 use nandscape_core::addr::PageSpan;
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    BlockCommand, Cause, Extent, FlashError, FtlError, Hint, Issue, Lpn, NamespaceError, NamespaceResult, Op,
-    Ppn, SimTime, Subsystem, Token,
+    BlockCommand, Cause, Extent, FtlError, Hint, Issue, Lpn, NamespaceResult, Op, Ppn, SimTime, Subsystem,
+    Token,
 };
 
 impl Shape {
@@ -221,10 +221,4 @@ impl<S: Subsystem> ZoneMap<S> {
         self.trim(extent, at)?;
         Ok(done)
     }
-}
-
-/// What a host is told of a unit whose data could not be read when it was to be moved.
-#[cold]
-fn lost(lpn: Lpn) -> NamespaceError {
-    FtlError::Flash(FlashError::Uncorrectable { page: Ppn(lpn.0) }).into()
 }

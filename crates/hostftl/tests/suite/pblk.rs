@@ -5,8 +5,8 @@ use super::support::{AsFtl, is_read_only, nand, params_of, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    BlockCommand, Capabilities, Cause, Clocked, Command, Extent, FlashLayer, Geometry, Hint, Mapping, Oob,
-    Op, SimTime, Subsystem,
+    BlockCommand, Capabilities, Cause, Clocked, Command, Extent, FlashError, FlashLayer, FtlError, Geometry,
+    Hint, Mapping, NamespaceError, Oob, Op, SimTime, Subsystem,
 };
 use nandscape_hostftl::pblk::{self, Sabotage};
 use nandscape_hostftl::{HostFtlError, Pblk};
@@ -187,6 +187,32 @@ fn data_outlives_chunks_that_fail_until_too_few_are_left() {
         check(&mut map, &bytes, "at the end");
     }
     assert!(ended > 0, "no device ended");
+}
+
+#[test]
+fn a_read_that_fails_names_the_page_that_cannot_be_read() {
+    let setup = host_setup();
+    let mut failed = 0;
+    for seed in 0..6 {
+        let plan = FaultPlan { unreadable: 0.05, seed, ..FaultPlan::default() };
+        let (mut map, _handle) = open(nand(WIDE), &setup, &[("op", "2"), ("ring", "64")], &plan);
+        // So many that the first are no longer in the ring.
+        let data = vec![7; 300 * 2048];
+        submit(&mut map, Op::Write, Extent::new(0, data.len() as u64), Payload::Write(&data)).unwrap();
+        let mut read = |page: u64, pages: u64| {
+            let mut found = vec![0; pages as usize * 2048];
+            let extent = Extent::new(page * 2048, pages * 2048);
+            let error = submit(&mut map, Op::Read, extent, Payload::Read(&mut found)).err()?;
+            match error {
+                NamespaceError::Ftl(FtlError::Flash(FlashError::Uncorrectable { page })) => Some(page.0),
+                error => panic!("{error}"),
+            }
+        };
+        let singly: Vec<u32> = (0..40).filter_map(|page| read(page, 1)).collect();
+        assert_eq!(read(0, 40), singly.first().copied(), "seed {seed}: {singly:?}");
+        failed += singly.len();
+    }
+    assert!(failed > 0, "every page could be read");
 }
 
 const TIMING: Timing = Timing {
