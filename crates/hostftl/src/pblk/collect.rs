@@ -154,9 +154,7 @@ impl<S: Subsystem> Pblk<S> {
             }
             return Ok(Some(Token::NONE));
         }
-        let first = self.address(place);
-        let list: Vec<_> =
-            (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect();
+        let list = self.sectors_of(place);
         for _ in 0..READS {
             let part = (!data.is_empty()).then_some(&mut *data);
             if let Ok(read) = self.read_sectors(&list, part, Issue::new(at, Cause::Gc))? {

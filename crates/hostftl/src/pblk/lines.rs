@@ -122,6 +122,12 @@ impl<S: Subsystem> Pblk<S> {
         self.chunk(line, unit).at(page * self.shape.page_sectors())
     }
 
+    /// The sectors of a place.
+    pub(super) fn sectors_of(&self, place: Ppn) -> Vec<SectorAddress> {
+        let first = self.address(place);
+        (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect()
+    }
+
     /// Pages of users and of collection in a line.
     pub(super) fn data_pages(&self, line: u32) -> u32 {
         let pages = self.lines.good(line) * self.shape.chunk_pages;

@@ -194,16 +194,6 @@ impl<S: Subsystem> Pblk<S> {
         Ok(this)
     }
 
-    /// What the start from the lines found and did.
-    pub const fn recovery(&self) -> &RecoveryReport {
-        &self.recovery
-    }
-
-    /// The subsystem below.
-    pub const fn below(&self) -> &S {
-        &self.below.device
-    }
-
     /// Where a map entry lies on the flash; `None` as long as it is in the ring alone.
     #[inline]
     fn place_of(&self, entry: Ppn) -> Option<Ppn> {

@@ -154,9 +154,7 @@ impl<S: Subsystem> Pblk<S> {
 
     /// The bytes of a page; `None` if it cannot be read.
     fn read_metadata(&mut self, place: Ppn) -> Result<Option<Vec<u8>>> {
-        let first = self.address(place);
-        let list: Vec<_> =
-            (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect();
+        let list = self.sectors_of(place);
         let mut page = vec![0; self.shape.identity.page_bytes as usize];
         self.recovery.metadata_pages += 1;
         Ok(self.read_sectors(&list, Some(&mut page), META)?.ok().map(|_| page))

@@ -122,9 +122,7 @@ impl<S: Subsystem> Pblk<S> {
         if !entry.is_some() {
             return Ok(Token::NONE);
         }
-        let first = self.address(entry);
-        let list: Vec<_> =
-            (0..self.shape.page_sectors()).map(|sector| first.at(first.sector + sector)).collect();
+        let list = self.sectors_of(entry);
         let issue = Issue::new(at, Cause::Host);
         self.read_sectors(&list, (!page.is_empty()).then_some(page), issue)?.map_err(|_| lost(lpn))
     }
