@@ -4,9 +4,8 @@ use super::{Chunk, ChunkFlash, Sabotage};
 use nandscape_core::command::Payload;
 use nandscape_core::vector::{ChunkState, VectorCommand, VectorError};
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, OutOfBand, PageRead, Ppn, ReadResult,
-    SimTime, Subsystem, Token, Way,
+    Barrier, BlockId, BlockState, Capabilities, Cause, Clocked, FlashDevice, FlashError, FlashResult,
+    FlashState, Geometry, Issue, Oob, OutOfBand, PageRead, Ppn, ReadResult, SimTime, Subsystem, Token, Way,
 };
 
 impl<S: Subsystem> ChunkFlash<S> {
@@ -214,9 +213,7 @@ impl<S: Subsystem> BlockState for ChunkFlash<S> {
         if is_whole { self.geometry.pages_per_block } else { written }
     }
 
-    fn erase_count(&self, block: BlockId) -> u32 {
-        self.below.flash().erase_count(block)
-    }
+    nandscape_core::delegate_blocks!(self, self.below.flash(); erase_count);
 
     fn is_bad(&self, block: BlockId) -> bool {
         self.chunks[block.index()].state == ChunkState::Offline
@@ -243,13 +240,7 @@ impl<S: Subsystem> FlashState for ChunkFlash<S> {
         self.below.flush(Issue::new(at, Cause::Host)).map_err(super::flash_error)
     }
 
-    fn counters(&self) -> &CauseTable {
-        self.below.flash().counters()
-    }
-
-    fn tally(&self) -> MediumTally<'_> {
-        self.below.flash().tally()
-    }
+    nandscape_core::delegate_state!(self, self.below.flash(); counters, tally);
 
     /// With [`FlashState::reset_time`], which is called after it.
     fn reset_counters(&mut self) {}
