@@ -102,14 +102,16 @@ impl Bus {
         }
     }
 
-    /// Throws gaps of the past away; where most are not, makes room for as many again.
+    /// Throws gaps of the past away, or makes some more room where most are not.
     #[cold]
     fn make_room(&mut self, passed: u64) {
         let first = NEAR + self.gaps[NEAR..self.end].partition_point(|gap| gap.1 < passed);
-        self.gaps.copy_within(first..self.end, NEAR);
-        self.end -= first - NEAR;
-        if self.end > self.gaps.len() / 2 {
-            self.gaps.resize(2 * self.gaps.len(), (0, 0));
+        if 2 * (first - NEAR) < self.end - NEAR {
+            // In small steps, so that memory is touched where it is written next.
+            self.gaps.resize(self.gaps.len() + ROOM, (0, 0));
+        } else {
+            self.gaps.copy_within(first..self.end, NEAR);
+            self.end -= first - NEAR;
         }
     }
 }
