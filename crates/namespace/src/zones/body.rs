@@ -82,8 +82,8 @@ pub(super) struct Body<D, O> {
     /// Logical block.
     pub block_bytes: u32,
     /// Bytes of a zone by pages, and logical blocks.
-    by_page: Splitter,
-    blocks_by_page: Splitter,
+    pub by_page: Splitter,
+    pub blocks_by_page: Splitter,
     pub stores_data: bool,
     /// Completes with every program of a page of a zone, on a device whose controller loses what it has.
     pub programs: Token,
@@ -232,7 +232,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Programs the next page of a zone. `transfer` bytes come from the host, `held` are in the controller. A
     /// block that it binds has a number that a reset has made void, if one is given.
     #[inline(always)]
-    fn program_next(
+    pub fn program_next(
         &mut self,
         zone: u32,
         void: Option<u64>,
@@ -297,105 +297,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             after = self.device.join(after, self.log.done);
         }
         Ok((Ppn(block.0 * self.pages_per_block + spot.page), after))
-    }
-
-    /// Data of the host for logical blocks of a zone, `first` counted in the zone, behind all that it has
-    /// or, with a random write area, in it. What fills pages is programmed, the rest is held.
-    #[inline(always)]
-    pub fn write(
-        &mut self,
-        zone: u32,
-        (first, blocks): (u64, u64),
-        is_random: bool,
-        data: Option<&[u8]>,
-        issue: Issue,
-    ) -> Done {
-        let ((index, before), (pages, rest)) =
-            (self.blocks_by_page.split(first), self.blocks_by_page.split(blocks));
-        if before > 0 || rest > 0 || is_random || !self.contents[zone as usize].holds_nothing() {
-            return self.write_parts(zone, (first, blocks), is_random, data, issue);
-        }
-        debug_assert_eq!(index as u32, self.programmed(zone));
-        let mut done = Token::NONE;
-        for page in 0..pages as usize {
-            let part = data.map(|data| &data[page * self.page_bytes as usize..][..self.page_bytes as usize]);
-            let programmed = self.program_next(zone, None, (self.page_bytes, 0), part, issue)?;
-            done = self.device.join(done, programmed);
-        }
-        Ok(done)
-    }
-
-    /// The same for any blocks.
-    #[inline(never)]
-    fn write_parts(
-        &mut self,
-        zone: u32,
-        (first, blocks): (u64, u64),
-        is_random: bool,
-        data: Option<&[u8]>,
-        issue: Issue,
-    ) -> Done {
-        let page = u64::from(self.page_bytes);
-        let block = u64::from(self.block_bytes);
-        let (mut byte, end) = (first * block, (first + blocks) * block);
-        let start = byte;
-        let mut done = Token::NONE;
-        let mut passed = 0;
-        while byte < end {
-            let (index, within) = self.by_page.split(byte);
-            let index = index as u32;
-            let len = (page - within).min(end - byte) as u32;
-            let at_data = (byte - start) as usize;
-            let part = data.map(|data| &data[at_data..at_data + len as usize]);
-            byte += u64::from(len);
-            if u64::from(len) == page && !is_random && self.contents[zone as usize].holds_nothing() {
-                debug_assert_eq!(index, self.programmed(zone));
-                let programmed = self.program_next(zone, None, (len, 0), part, issue)?;
-                done = self.device.join(done, programmed);
-                continue;
-            }
-            let ahead = index - self.programmed(zone);
-            let blocks = ((within / block) as u32, len / self.block_bytes);
-            let kept = self.stores_data.then_some(self.page_bytes);
-            let block_bytes = self.block_bytes;
-            self.held_mut(zone).put(ahead, blocks, block_bytes, kept, part);
-            // A write to a whole page of sequential data ends at its last block.
-            if !is_random && within + u64::from(len) == page {
-                let programmed = self.program_held(zone, len, issue)?;
-                done = self.device.join(done, programmed);
-            } else {
-                passed += len;
-            }
-        }
-        if passed > 0 {
-            let after = self.device.join(issue.after, done);
-            done = self.device.pass(Way::In, passed, issue.at, after);
-        }
-        Ok(done)
-    }
-
-    /// Programs the first held page of a zone, of which `transfer` bytes come with this command; a page that
-    /// is not held is programmed as zeroes.
-    pub fn program_held(&mut self, zone: u32, transfer: u32, issue: Issue) -> Done {
-        let page = self.contents[zone as usize].held.as_mut().and_then(|held| held.pop());
-        let zeroes = (page.is_none() && self.stores_data).then(|| vec![0; self.page_bytes as usize]);
-        let data = page.as_ref().and_then(|page| page.data.as_deref()).or(zeroes.as_deref());
-        let held = self.page_bytes - transfer;
-        let done = match self.program_next(zone, None, (transfer, held), data, issue) {
-            Ok(done) => done,
-            Err(fault) => {
-                // It can still be read, and a flush logs it.
-                if let Some(page) = page {
-                    self.held_mut(zone).put_back(page);
-                }
-                return Err(fault);
-            }
-        };
-        if page.is_some_and(|page| page.present != 0) {
-            let content = &mut self.contents[zone as usize];
-            content.host_pages = content.programmed;
-        }
-        Ok(done)
     }
 
     /// Programs what a random write area leaves behind, or what is held of a zone that `ends`, up to a page

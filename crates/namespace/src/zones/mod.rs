@@ -21,6 +21,7 @@ mod stripes;
 mod table;
 mod tag;
 pub mod wire;
+mod write;
 
 pub use body::FlashRules;
 pub use conventional::BlockPart;

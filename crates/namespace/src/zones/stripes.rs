@@ -82,6 +82,11 @@ impl Striping {
         self.dies.divisor()
     }
 
+    /// Pages written to a die before the next die's turn comes.
+    pub const fn stripe_pages(&self) -> u32 {
+        self.stripe.divisor()
+    }
+
     /// Blocks of a zone.
     pub const fn blocks(&self) -> u32 {
         self.dies.divisor() * self.blocks_per_die
