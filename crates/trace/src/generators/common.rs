@@ -34,6 +34,14 @@ pub(crate) fn threshold(share: f64) -> u128 {
     (share * (1u128 << 64) as f64) as u128
 }
 
+/// Refuses a key that would do nothing: it was given, and has a meaning only as `needs` says.
+pub(crate) fn refuse(params: &Params, name: &str, needs: &str) -> Result<(), ParamError> {
+    match params.iter().find(|(param, _)| param.name == name) {
+        Some((param, _)) => Err(params.error(*param, format!("this key only {needs}"))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses arrivals so far apart that the last comes after more than 100 years.
 pub(crate) fn check_gap(params: &Params, gap_ns: u64, count: u64, start_ns: u64) -> Result<(), ParamError> {
     let end = gap_ns.checked_mul(count).and_then(|ns| ns.checked_add(start_ns));
@@ -65,15 +73,15 @@ pub(crate) struct Area {
 
 pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError> {
     let bs = params.get(BS);
-    let (base, span) = extent(params, context)?;
+    let (base, span) = extent(params, context, bs)?;
     let align = params.get(ALIGN).unwrap_or(bs);
     Ok(Area { base, align, slots: (span - bs) / align + 1, stride: bs.div_ceil(align), span })
 }
 
-/// First byte and bytes of the area, which has room for a request.
-pub(crate) fn extent(params: &Params, context: Context) -> Result<(u64, u64), ParamError> {
+/// First byte and bytes of the area, which has room for a request of `bs` bytes.
+pub(crate) fn extent(params: &Params, context: Context, bs: u64) -> Result<(u64, u64), ParamError> {
     let capacity = context.target.capacity_bytes;
-    let (bs, base) = (params.get(BS), params.get(OFFSET));
+    let base = params.get(OFFSET);
     let text = params.get(SPAN);
     let span = if text.ends_with('%') || text.parse::<f64>().is_ok_and(|v| v <= 1.0) {
         if capacity == 0 {

@@ -11,6 +11,7 @@ mod uflip;
 mod uniform;
 mod zipf;
 mod zipf_cdf;
+mod zones;
 
 use crate::options::{BoxReader, Target};
 use nandscape_core::{Info, ParamError, Params, registry};

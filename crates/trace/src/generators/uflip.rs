@@ -19,17 +19,16 @@
 
 use super::Context;
 use super::Generator;
-use super::common::{BS, COUNT, GAP, OFFSET, SEED, SIZE, SPAN, check_gap, extent, info_of, requests, rng};
+use super::common::{
+    BS, COUNT, GAP, OFFSET, SEED, SIZE, SPAN, check_gap, extent, info_of, refuse, requests, rng,
+};
+use super::zones::{self, ACTIVE, APPEND, CAPACITY, ZONES, Zones};
 use crate::error::Result;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
 use nandscape_core::{
     Info, IoRecord, Key, ParamError, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys, words,
 };
 use std::collections::VecDeque;
-use std::ops::Range;
-
-/// Most zones whose write pointers are kept.
-const ZONES_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -80,10 +79,7 @@ keys! { PARAMS:
     RATIO: Option<u64> = int(1, 1 << 20), "mix: requests of the first pattern for one of the second; 1 if absent";
     PAUSE: Option<u64> = time(), "pause: after each request, 100us if absent; bursts: after each burst, 100ms if absent";
     BURST: Option<u64> = int(1, 1 << 32), "bursts: requests of a burst; 10 if absent";
-    ZONES: Option<u64> = size(512, 1 << 40), "size of the device's zones; without it the writes are for a block device";
-    CAPACITY: Option<u64> = size(512, 1 << 40), "bytes of a zone that can be written; the whole zone if absent";
-    ACTIVE: Option<u64> = int(1, 1 << 20), "zones that may be written in part at a time; 8 if absent";
-    APPEND: Option<bool> = flag(), "write zones by append; false, that is by writes at the write pointer, if absent";
+    ZONES; CAPACITY; ACTIVE; APPEND;
     SPAN; BS; COUNT; SIZE; OFFSET; GAP; SEED;
 }
 
@@ -111,21 +107,13 @@ const OWN: [(&str, &[Kind]); 8] = [
 
 /// Refuses keys that would do nothing.
 fn check_keys(params: &Params, kind: Kind) -> Result<(), ParamError> {
-    let given = |name: &str| params.iter().find(|(param, _)| param.name == name).map(|(param, _)| *param);
     for (name, kinds) in OWN {
-        if let Some(param) = given(name).filter(|_| !kinds.contains(&kind)) {
+        if !kinds.contains(&kind) {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-            return Err(params.error(param, format!("this key only with pattern={}", names.join(" or "))));
+            refuse(params, name, &format!("with pattern={}", names.join(" or ")))?;
         }
     }
-    if params.get(ZONES).is_none() {
-        for name in [CAPACITY.param.name, ACTIVE.param.name, APPEND.param.name] {
-            if let Some(param) = given(name) {
-                return Err(params.error(param, "this key only with zones"));
-            }
-        }
-    }
-    Ok(())
+    zones::check_keys(params)
 }
 
 fn build(params: &Params, context: Context) -> Result<Uflip, ParamError> {
@@ -135,16 +123,16 @@ fn build(params: &Params, context: Context) -> Result<Uflip, ParamError> {
     if matches!(kind, Kind::Partitioning | Kind::Order) && base.is_random() {
         return Err(params.error(BASE, format!("sr or sw with pattern={}", kind.name())));
     }
-    let (origin, span) = extent(params, context)?;
+    let (origin, span) = extent(params, context, bs)?;
     let shift = if kind == Kind::Alignment { params.get(SHIFT).unwrap_or(512) } else { 0 };
     if shift >= bs {
         return Err(params.error(SHIFT, format!("less than bs, {bs} B")));
     }
-    let zones = params.get(ZONES).map(|size| Zones::new(params, size, origin, span)).transpose()?;
+    let zones = params.get(ZONES).map(|size| Zones::new(params, size, origin, span, bs)).transpose()?;
     // What a process or a partition gets is whole zones.
     let unit = zones.as_ref().map_or(1, |zones| zones.capacity / bs);
     let slots = match &zones {
-        Some(zones) => zones.next.len() as u64 * unit,
+        Some(zones) => zones.count() * unit,
         None => (span - shift) / bs,
     };
     if slots == 0 {
@@ -250,96 +238,6 @@ impl Stream {
                 }
                 Order::Partitioned { parts, slots } => i % parts * slots + i / parts % slots,
             }
-    }
-}
-
-/// What the generator knows of the device's zones, which were empty at first.
-struct Zones {
-    size: u64,
-    capacity: u64,
-    append: bool,
-    /// Bytes written of each zone; all of the capacity if it was finished.
-    next: Vec<u64>,
-    /// Zones that are written in part, least recently written first.
-    active: VecDeque<u64>,
-    most_active: usize,
-}
-
-impl Zones {
-    fn new(params: &Params, size: u64, origin: u64, span: u64) -> Result<Self, ParamError> {
-        let bs = params.get(BS);
-        if !origin.is_multiple_of(size) {
-            return Err(params.error(OFFSET, format!("the start of a zone, a multiple of {size} B")));
-        }
-        let capacity = params.get(CAPACITY).unwrap_or(size);
-        if capacity > size || !capacity.is_multiple_of(bs) {
-            let key = if params.get(CAPACITY).is_some() { CAPACITY } else { ZONES };
-            return Err(
-                params.error(key, format!("a multiple of bs, {bs} B, and at most the zone size, {size} B"))
-            );
-        }
-        let zones = (span / size).max(1);
-        if zones > ZONES_MAX {
-            return Err(
-                params.error(ZONES, format!("at most {ZONES_MAX} zones in the span (they are {zones})"))
-            );
-        }
-        // A target below a zone is rewritten as soon as it is full.
-        let capacity = capacity.min(span / bs * bs);
-        Ok(Self {
-            size,
-            capacity,
-            append: params.get(APPEND).unwrap_or(false),
-            next: vec![0; zones as usize],
-            active: VecDeque::new(),
-            most_active: params.get(ACTIVE).unwrap_or(8) as usize,
-        })
-    }
-
-    /// The zone that a random write goes to: the one that was drawn or, if that would begin one too many, one
-    /// of the process's own that are written in part, drawn anew.
-    fn writable(&self, drawn: u64, own: &Range<u64>, rng: &mut Xoshiro256PlusPlus) -> u64 {
-        let written = self.next[drawn as usize];
-        if written > 0 && written < self.capacity || self.active.len() < self.most_active {
-            return drawn;
-        }
-        let candidates = || self.active.iter().copied().filter(|zone| own.contains(zone));
-        match candidates().count() as u64 {
-            0 => drawn,
-            count => candidates().nth(below(rng, count) as usize).unwrap_or(drawn),
-        }
-    }
-
-    /// The operations of a write of `bytes` to a zone, the first of an empty zone longer by `shift`: offset
-    /// in the area, length and kind.
-    fn write(&mut self, zone: u64, bytes: u64, shift: u64, mut give: impl FnMut(TraceOp, u64, u64)) {
-        let start = zone * self.size;
-        let index = zone as usize;
-        if self.next[index] == self.capacity {
-            give(TraceOp::Reset, start, 0);
-            self.next[index] = 0;
-        }
-        let written = self.next[index];
-        if written == 0 {
-            if self.active.len() == self.most_active
-                && let Some(oldest) = self.active.pop_front()
-            {
-                give(TraceOp::Finish, oldest * self.size, 0);
-                self.next[oldest as usize] = self.capacity;
-            }
-        } else {
-            self.active.retain(|active| *active != zone);
-        }
-        let len = if written == 0 { bytes + shift } else { bytes }.min(self.capacity - written);
-        if self.append {
-            give(TraceOp::Append, start, len);
-        } else {
-            give(TraceOp::Write, start + written, len);
-        }
-        self.next[index] = written + len;
-        if written + len < self.capacity {
-            self.active.push_back(zone);
-        }
     }
 }
 

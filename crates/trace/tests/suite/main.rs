@@ -8,3 +8,4 @@ mod round_trip;
 mod stats;
 mod uflip;
 mod workload;
+mod zoned;

@@ -1,5 +1,6 @@
 //! The micro-patterns of uFLIP: what defines each, and that their zoned form is legal.
 
+use crate::zoned::Model;
 use nandscape_core::{IoRecord, TraceOp};
 use nandscape_trace::{OpenOptions, Target, open};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,45 +135,6 @@ fn keys_that_would_do_nothing_or_do_not_fit_are_refused_by_name() {
     }
 }
 
-/// Zones as a device checks them: writes at the write pointer, resources, room.
-struct Model {
-    size: u64,
-    capacity: u64,
-    most_active: usize,
-    next: BTreeMap<u64, u64>,
-    resets: u64,
-}
-
-impl Model {
-    fn apply(&mut self, record: &IoRecord) -> Result<(), String> {
-        let zone = record.offset / self.size;
-        let (start, limit) = (zone * self.size, self.capacity);
-        let next = self.next.entry(zone).or_insert(0);
-        let is_at = |at: u64| if record.offset == start + at { Ok(()) } else { Err(format!("not at {at}")) };
-        let write = |next: &mut u64| {
-            *next += record.len;
-            if *next > limit { Err("beyond the capacity".to_owned()) } else { Ok(()) }
-        };
-        match record.op {
-            TraceOp::Read if record.offset - start + record.len <= limit => Ok(()),
-            TraceOp::Write => is_at(*next).and_then(|()| write(next)),
-            TraceOp::Append => is_at(0).and_then(|()| write(next)),
-            TraceOp::Reset if record.len == 0 => {
-                *next = 0;
-                self.resets += 1;
-                is_at(0)
-            }
-            TraceOp::Finish if record.len == 0 => {
-                *next = limit;
-                is_at(0)
-            }
-            _ => Err("no such operation".to_owned()),
-        }?;
-        let active = self.next.values().filter(|next| **next > 0 && **next < limit).count();
-        if active > self.most_active { Err(format!("{active} active zones")) } else { Ok(()) }
-    }
-}
-
 #[test]
 fn the_zoned_form_of_every_pattern_is_legal() {
     // 16 zones of 256 KiB, of which 192 KiB can be written.
@@ -188,13 +150,7 @@ fn the_zoned_form_of_every_pattern_is_legal() {
                      active={active},append={append},count=1000{with}"
                 );
                 let records = load(&text);
-                let mut model = Model {
-                    size: 256 * K,
-                    capacity: 192 * K,
-                    most_active: active,
-                    next: BTreeMap::new(),
-                    resets: 0,
-                };
+                let mut model = Model::new(256 * K, 192 * K, active);
                 for (number, record) in records.iter().enumerate() {
                     model
                         .apply(record)
