@@ -1,6 +1,7 @@
 //! Synthetic loads: seeded, repeatable, without an allocation per request.
 
 mod common;
+mod database;
 mod hotcold;
 mod lammps;
 mod listed;
@@ -40,6 +41,7 @@ pub static GENERATORS: &[Generator] = &[
     macdrp::ENTRY,
     mqsim_t::ENTRY,
     uflip::ENTRY,
+    database::ENTRY,
 ];
 
 /// A generator by name, or an error with the names there are.

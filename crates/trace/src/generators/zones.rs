@@ -148,4 +148,9 @@ impl Zones {
             }
         }
     }
+
+    /// Bytes written of a zone.
+    pub(crate) fn written(&self, zone: u64) -> u64 {
+        self.next[zone as usize]
+    }
 }

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod contract;
+mod database;
 mod golden;
 mod public;
 mod round_trip;
