@@ -173,6 +173,42 @@ fn uflip_runs_on_chunks_and_its_operations_are_counted() {
 }
 
 #[test]
+fn the_areas_of_a_database_run_on_blocks_zones_and_chunks() {
+    let places = [
+        ("block", ""),
+        ("zone", ",zones=128KiB"),
+        ("zone", ",zones=128KiB,append=true"),
+        ("vector", ",zones=64KiB"),
+        ("vector", ",zones=64KiB,append=true"),
+    ];
+    for (keys, steps) in [
+        ("part=log", 2000),
+        ("part=rollback,segments=4", 4000),
+        ("part=temp,operator=sort,memory=32k", 6000),
+        ("part=temp,operator=hash,partitions=4", 6000),
+        ("part=temp,operator=hash-append", 6000),
+    ] {
+        for (stack, zones) in places {
+            let extent = if stack == "block" && keys.contains("rollback") { ",extent=64k" } else { "" };
+            let load = format!("database:{keys},bs=4k,count={steps}{zones}{extent}");
+            let run = replay(&config(stack, &[]), &load, &RunOptions::default()).unwrap();
+            assert!(run.is_complete(), "{stack} {load}: {:?}", run.result.error);
+            let host = run.result.host;
+            let done = if keys == "part=log" { host.flushes } else { host.reads + host.writes };
+            assert_eq!(done, steps, "{stack} {load}: {host:?}");
+            assert_eq!(host.trims > 0, stack == "block" && keys.contains("temp"), "{load}: {host:?}");
+            let resets = run.result.latency_ns.zone.map_or(0, |zone| zone.count);
+            assert!(if stack == "block" { resets == 0 } else { resets > 20 }, "{load}: {resets} resets");
+            // Nobody copies anything. A zone of 32 pages adds one to the log of zones.
+            if keys.contains("temp") && stack != "block" {
+                let waf = run.result.waf.pages.unwrap();
+                assert!((0.99..1.05).contains(&waf), "{stack} {load}: {waf}");
+            }
+        }
+    }
+}
+
+#[test]
 fn zones_of_chunks_carry_a_block_device() {
     let config = config("zone-map", &["zone.on=vector"]);
     assert!(config.to_toml().contains("[vector]"), "{}", config.to_toml());
