@@ -1,7 +1,7 @@
 //! What generators know of a device's zones, so that all that they write is legal there.
 //!
-//! The zones are empty at first. A write goes to the write pointer of its zone, a full zone is reset before it
-//! is written again, and at most `active` zones are written in part.
+//! The zones are empty at first. A write goes to the write pointer of its zone, a full zone is reset before
+//! it is written again, and at most `active` zones are written in part.
 
 use super::common::{OFFSET, refuse};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};

@@ -1,7 +1,7 @@
 //! The areas of a database that suit flash: transaction log, rollback segments, temporary tables.
 //!
-//! Lee, Moon, Park, Kim and Kim [SIGMOD08] move three areas of a database server from a disk to a flash
-//! drive, since sequential writes and random reads are prevalent in them. From the paper:
+//! Lee, Moon, Park, Kim and Kim [DB-SIGMOD08] move three areas of a database server from a disk to a flash
+//! drive, since sequential writes and random reads prevail in them. From the paper:
 //!
 //! * The log is only appended to. Nothing in it is written at random or in place.
 //! * Before images of updated tuples are appended to several rollback segments, a sequential stream in each.
@@ -9,24 +9,24 @@
 //! * A sort writes runs sequentially, and then reads them at random while it merges them.
 //!
 //! Textbooks have a hash join as the reverse of a sort: writes go from partition to partition, and each
-//! partition is read sequentially (`operator=hash`). Park and Lee [ICCSIT10] see sequential writes and random
-//! reads in the hash joins of a commercial database; `operator=hash-append` writes so.
+//! partition is read sequentially (`operator=hash`). Park and Lee [DB-ICCSIT10] see sequential writes and
+//! random reads in the hash joins of a commercial database; `operator=hash-append` writes so.
 //!
 //! Ours are all sizes and shares, and these rules:
 //!
-//! * The log is a ring of files. A commit is rounded up to blocks and ends with a flush; the first write to a
-//!   file that was used before frees it first, as a checkpoint allows.
+//! * The log is a ring of files. A commit is rounded up to blocks and ends with a flush. The first write to a
+//!   file that was used before frees the file first, as a checkpoint allows.
 //! * A segment is a ring of extents. When it begins one too many, it frees its oldest. A read is of any block
 //!   that a segment keeps, with equal chance.
-//! * The area of a sort has two halves: the runs of one level lie in one, and the merge writes to the other. A
+//! * The area of a sort has two halves: the runs of a level lie in one, and the merge writes to the other. A
 //!   merge holds one block of each run. The next block is one of any run that is not at its end, with equal
 //!   chance; then a block of the result is written.
 //! * Each write of a hash join goes to any partition that is not complete, with equal chance. Both inputs of
 //!   the join count as one table.
 //!
-//! With `zones`, files, extents, runs and partitions are whole zones, so that freeing one resets its zones. At
-//! most one zone of each segment or partition is written in part, and one of a log or a sort: no zone has to
-//! be finished.
+//! With `zones`, files, extents, runs and partitions are whole zones, so that freeing one resets its zones.
+//! At most one zone of each segment or partition is written in part, and one of a log or a sort: no zone has
+//! to be finished.
 
 mod hash;
 mod log;
@@ -90,7 +90,7 @@ pub const ENTRY: Generator = Generator {
     info: Info {
         name: "database",
         summary: "transaction log, rollback segments or temporary tables, on block devices or on zones",
-        source: "[SIGMOD08], [ICCSIT10]; the sizes are ours",
+        source: "[DB-SIGMOD08], [DB-ICCSIT10]; the sizes are ours",
         params: PARAMS,
     },
     build: |params, context| Ok(Box::new(build(params, context)?)),
