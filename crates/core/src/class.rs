@@ -52,7 +52,8 @@ impl ErrorClass {
                 Self::Medium
             }
             NamespaceError::Vector(error) if error.is_of_medium() => Self::Medium,
-            NamespaceError::Zone(_) | NamespaceError::Vector(_) => Self::Invalid,
+            NamespaceError::Object(error) if error.is_full() => Self::Full,
+            NamespaceError::Zone(_) | NamespaceError::Vector(_) | NamespaceError::Object(_) => Self::Invalid,
             NamespaceError::NotSupported { .. } => Self::Unsupported,
         }
     }
@@ -94,6 +95,7 @@ mod tests {
     use crate::addr::{BlockId, Extent, Lpn, Ppn};
     use crate::command::{BlockCommand, Op};
     use crate::ftl::Hint;
+    use crate::object::ObjectError;
     use crate::vector::VectorError;
 
     fn extent() -> Extent {
@@ -129,6 +131,9 @@ mod tests {
         }));
         table.extend(VectorError::ALL.map(|error| {
             (error.into(), if error.is_of_medium() { ErrorClass::Medium } else { ErrorClass::Invalid })
+        }));
+        table.extend(ObjectError::ALL.map(|error| {
+            (error.into(), if error.is_full() { ErrorClass::Full } else { ErrorClass::Invalid })
         }));
         let flashes = [
             FlashError::Uncorrectable { page },

@@ -5,6 +5,7 @@ use crate::clock::Token;
 use crate::device::Oob;
 use crate::error::{NamespaceError, NamespaceResult};
 use crate::ftl::Hint;
+use crate::object::{ObjectAttributes, ObjectCommand, ObjectSpace, ObjectStatus};
 use crate::vector::{ChunkDescriptor, MediaEvent, SectorErrors, VectorCommand, VectorGeometry};
 use crate::zone::{ZoneCommand, ZoneReport};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub enum Command {
     Zone(ZoneCommand),
     /// Sectors and chunks of the flash, by lists of addresses.
     Vector(VectorCommand),
+    /// Files of a store that allocates their space.
+    Object(ObjectCommand),
 }
 
 impl Command {
@@ -31,6 +34,7 @@ impl Command {
             Self::Block(command) => command.op.name(),
             Self::Zone(command) => command.name(),
             Self::Vector(command) => command.name(),
+            Self::Object(command) => command.name(),
         }
     }
 
@@ -45,7 +49,12 @@ impl Command {
 
     /// Whether it asks for data.
     pub const fn is_read(&self) -> bool {
-        matches!(self, Self::Block(BlockCommand { op: Op::Read, .. }) | Self::Vector(VectorCommand::Read(_)))
+        matches!(
+            self,
+            Self::Block(BlockCommand { op: Op::Read, .. })
+                | Self::Vector(VectorCommand::Read(_))
+                | Self::Object(ObjectCommand::Read { .. })
+        )
     }
 
     /// Whether it needs neither room nor leave to write.
@@ -54,7 +63,15 @@ impl Command {
             Self::Block(command) => matches!(command.op, Op::Read | Op::Flush),
             Self::Zone(command) => matches!(command, ZoneCommand::Report { .. }),
             Self::Vector(command) => command.writes_nothing(),
+            Self::Object(command) => command.writes_nothing(),
         }
+    }
+}
+
+impl From<ObjectCommand> for Command {
+    #[inline]
+    fn from(command: ObjectCommand) -> Self {
+        Self::Object(command)
     }
 }
 
@@ -93,6 +110,14 @@ pub enum Reply {
     Chunks(Box<[ChunkDescriptor]>),
     /// Events of the medium, by number.
     MediaEvents(Box<[MediaEvent]>),
+    /// A read of an object: bytes that it had from the first one on, in the payload.
+    Bytes(u64),
+    /// Objects in the order of their numbers.
+    Objects(Box<[ObjectStatus]>),
+    /// Attributes and status of an object.
+    Attributes(Box<ObjectAttributes>),
+    /// How the space of a store of objects is divided.
+    Space(Box<ObjectSpace>),
 }
 
 impl Answer {

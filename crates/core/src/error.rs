@@ -2,6 +2,7 @@
 
 use crate::addr::Extent;
 use crate::ftl::FtlError;
+use crate::object::ObjectError;
 use crate::vector::VectorError;
 use crate::zone::ZoneError;
 
@@ -37,6 +38,9 @@ pub enum NamespaceError {
     /// Nothing was done.
     #[error(transparent)]
     Vector(#[from] VectorError),
+    /// Nothing was done.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
 }
 
 /// What a namespace gives, or why it refused or failed.

@@ -9,6 +9,7 @@ use crate::device::FlashState;
 use crate::ftl::{FlashLayer, Ftl};
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
+use crate::object::ObjectReport;
 use crate::placement::PlacementReport;
 use crate::vector::{ChunkDescriptor, VectorCounts, VectorGeometry};
 use crate::zone::{Zone, ZoneCounts, ZoneShape};
@@ -62,6 +63,12 @@ pub trait VectorReports {
 
     /// What happened to the chunks of a namespace since the last reset.
     fn vector_counts(&self, namespace: u32) -> VectorCounts;
+}
+
+/// Stores objects.
+pub trait ObjectReports {
+    /// How its space is used now, and what it did since the last reset.
+    fn objects(&self) -> ObjectReport;
 }
 
 /// The layers over a flash device: one for each NVM set, or a single one of another kind.
@@ -140,6 +147,8 @@ pub struct Inspect<'a> {
     pub zones: Option<&'a dyn ZoneReports>,
     /// Chunks, where a namespace has vector access.
     pub vectors: Option<&'a dyn VectorReports>,
+    /// A store of objects, where there is one.
+    pub objects: Option<&'a dyn ObjectReports>,
     /// Memory of software of the host that is no layer, in bytes.
     pub host_bytes: u64,
 }
@@ -179,6 +188,11 @@ impl<'a> Inspect<'a> {
     /// Writes to a namespace by what the blocks hold.
     pub fn kinds(&self, namespace: u32) -> Option<KindReport> {
         self.kinds.map(|kinds| kinds.kinds(namespace))
+    }
+
+    /// How a store of objects uses its space, and what it did since the last reset.
+    pub fn objects(&self) -> Option<ObjectReport> {
+        self.objects.map(ObjectReports::objects)
     }
 
     /// What a cache counted since the last reset.

@@ -21,7 +21,7 @@
 //! * [`recovery`]: what a start from flash found and did.
 //! * [`registry`]: entries and their parameters; [`params`]: typed keys and checked parameter sets;
 //!   [`units`]: sizes, times and counts as typed by people.
-//! * [`zone`]: the zoned command set; [`vector`]: the vector command set.
+//! * [`zone`]: the zoned command set; [`vector`]: the vector command set; [`object`]: that of objects.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
 
@@ -40,6 +40,7 @@ pub mod inspect;
 pub mod journal;
 pub mod kinds;
 pub mod nvme;
+pub mod object;
 pub mod origin;
 mod outstanding;
 pub mod params;
@@ -76,11 +77,14 @@ pub use ftl::{
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout};
 pub use inspect::{
-    CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, PlacementReports,
-    VectorReports, ZoneReports,
+    CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, ObjectReports,
+    PlacementReports, VectorReports, ZoneReports,
 };
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};
+pub use object::{
+    ObjectAttributes, ObjectCommand, ObjectError, ObjectId, ObjectReport, ObjectSpace, ObjectStatus,
+};
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use outstanding::{Outstanding, wait};
 pub use params::{Key, Params, Word};

@@ -4,6 +4,7 @@
 use crate::class::ErrorClass;
 use crate::command::Command;
 use crate::error::{NamespaceError, NamespaceResult};
+use crate::object::ObjectError;
 use crate::time::SimTime;
 use crate::vector::VectorError;
 use crate::zone::ZoneError;
@@ -114,6 +115,9 @@ pub enum NvmeStatus {
     /// What vector access refuses, with a status of its own for each reason.
     #[error(transparent)]
     Vector(#[from] VectorError),
+    /// What a store of objects refuses, with a status of its own for each reason.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
 }
 
 /// What an NVMe command gives, or the status that it fails with.
@@ -127,6 +131,9 @@ impl NvmeStatus {
         }
         if let NamespaceError::Vector(error) = error {
             return Self::Vector(*error);
+        }
+        if let NamespaceError::Object(error) = error {
+            return Self::Object(*error);
         }
         match ErrorClass::of(command, error) {
             ErrorClass::Medium if command.is_read() => Self::UnrecoveredReadError,
@@ -159,6 +166,7 @@ impl NvmeStatus {
             Self::UnrecoveredReadError => (2, 0x81),
             Self::Zone(error) => ((error.status() >> 8) as u8, error.status() as u8),
             Self::Vector(error) => ((error.status() >> 8) as u8, error.status() as u8),
+            Self::Object(error) => ((error.status() >> 8) as u8, error.status() as u8),
         }
     }
 }
@@ -200,6 +208,10 @@ mod tests {
             (Op::Read, &ZoneError::OutOfRange.into(), (0, 0x80)),
             (Op::Read, &VectorError::Unwritten.into(), (2, 0x87)),
             (Op::Write, &VectorError::OutOfOrder.into(), (2, 0xf2)),
+            (Op::Read, &ObjectError::Unknown.into(), (0, 0x87)),
+            (Op::Write, &ObjectError::Exists.into(), (0, 0x89)),
+            (Op::Write, &ObjectError::Full.into(), (0, 0x81)),
+            (Op::Write, &ObjectError::TooMany.into(), (0, 0x81)),
         ] {
             let command = BlockCommand::new(op, extent, Hint::default()).into();
             assert_eq!(NvmeStatus::of(&command, error).code(), code, "{op:?}: {error}");

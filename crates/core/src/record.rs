@@ -155,7 +155,7 @@ impl IoRecord {
 
     /// The record of a command at `at`, without its [`BlockCommand::is_durable`]; `None` for a command that
     /// traces do not have: a report, a descriptor extension, random write areas, taking a zone offline,
-    /// vector access.
+    /// vector access, objects.
     pub fn of(command: &Command, at: SimTime, volume: u32) -> Option<Self> {
         let (op, offset, len, hint) = match command {
             Command::Block(BlockCommand { op: Op::Flush, .. }) => (TraceOp::Flush, 0, 0, Hint(0)),
@@ -170,7 +170,7 @@ impl IoRecord {
                 let len = if zone.is_some() { 0 } else { Self::EVERY_ZONE };
                 (op, zone.unwrap_or(0), len, Hint(0))
             }
-            Command::Zone(_) | Command::Vector(_) => return None,
+            Command::Zone(_) | Command::Vector(_) | Command::Object(_) => return None,
         };
         Some(Self { at, offset, len, volume, hint: hint.0, op })
     }
