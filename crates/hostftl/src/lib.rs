@@ -1,6 +1,7 @@
-//! Translation layers of the host: software that makes a block device of another kind of device.
+//! Translation layers of the host: software that makes a block device, or a store of files, of another kind of
+//! device.
 //!
-//! [`zone_map`] is a page map over a zoned namespace, [`dm_zoned`] one of whole zones over a namespace with
+//! [`zone_map`] is a page map over a zoned namespace, [`zone_files`] a store of files over one, [`dm_zoned`] one of whole zones over a namespace with
 //! conventional zones, [`chunk_zones`] a zoned namespace over chunks of vector access, [`pblk`] a block
 //! device over chunks. A layer talks to the device below by commands alone; it knows nothing of the flash
 //! there.
@@ -10,7 +11,9 @@ pub mod chunk_flash;
 pub mod chunk_zones;
 pub mod dm_zoned;
 mod error;
+mod pages;
 pub mod pblk;
+pub mod zone_files;
 pub mod zone_map;
 
 pub use chunk_flash::ChunkFlash;
@@ -18,4 +21,5 @@ pub use chunk_zones::ChunkZones;
 pub use dm_zoned::DmZoned;
 pub use error::HostFtlError;
 pub use pblk::Pblk;
+pub use zone_files::ZoneFiles;
 pub use zone_map::ZoneMap;

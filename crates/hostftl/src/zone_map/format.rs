@@ -1,8 +1,8 @@
 //! Bytes of the metadata: pages of a log in zones of its own (docs/formats/zone-map.md).
 
+use crate::pages::{self, u16_at, u32_at, u64_at};
 use nandscape_core::{Lpn, Ppn};
 use std::ops::Deref;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Place of a unit whose data could not be read when it was to be moved.
 pub(super) const LOST: Ppn = Ppn(u32::MAX - 1);
@@ -148,7 +148,6 @@ pub(super) fn ring_zones(units: u32, page_bytes: u32, zone_pages: u32) -> u32 {
 pub(super) fn encode(header: &Header, payload: &[u8], page_bytes: u32) -> Vec<u8> {
     let mut page = vec![0; page_bytes as usize];
     assert!(HEADER + payload.len() <= page.len(), "{header:?} with {} bytes", payload.len());
-    page[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     page[4..6].copy_from_slice(&(header.kind as u16).to_le_bytes());
     page[16..24].copy_from_slice(&header.seq.to_le_bytes());
     page[24..32].copy_from_slice(&header.checkpoint.to_le_bytes());
@@ -156,27 +155,14 @@ pub(super) fn encode(header: &Header, payload: &[u8], page_bytes: u32) -> Vec<u8
     page[40..44].copy_from_slice(&header.part.to_le_bytes());
     page[44..48].copy_from_slice(&header.count.to_le_bytes());
     page[HEADER..HEADER + payload.len()].copy_from_slice(payload);
-    let hash = xxh3_64(&page);
-    page[8..16].copy_from_slice(&hash.to_le_bytes());
+    pages::seal(&mut page, MAGIC);
     page
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at + 8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
 }
 
 /// The header of a page of the log and its payload, unless it is damaged or something else.
 pub(super) fn decode(page: &mut [u8]) -> Option<(Header, &[u8])> {
-    let hash = u64_at(page, 8)?;
-    page.get_mut(8..16)?.fill(0);
-    if u32_at(page, 0)? != MAGIC || xxh3_64(page) != hash {
-        return None;
-    }
-    let kind = u16::from_le_bytes([page[4], page[5]]);
+    pages::open(page, MAGIC)?;
+    let kind = u16_at(page, 4)?;
     let kind = Kind::ALL.into_iter().find(|known| *known as u16 == kind)?;
     let header = Header {
         kind,
@@ -236,17 +222,8 @@ impl Identity {
 
     /// What differs between this and what a page says.
     pub fn difference(&self, payload: &[u8]) -> Option<String> {
-        let own = self.bytes();
         let names = ["version", "unit", "logical units", "zones", "units of a zone", "zones of metadata"];
-        for (index, name) in names.into_iter().enumerate() {
-            let (found, expected) = (u32_at(payload, index * 4), u32_at(&own, index * 4));
-            if found != expected {
-                let found = found.map_or_else(|| "nothing".to_owned(), |found| found.to_string());
-                let expected = expected.expect("its own fields");
-                return Some(format!("{name}: found {found}, expected {expected} by its keys"));
-            }
-        }
-        None
+        pages::difference(payload, &self.bytes(), &names)
     }
 }
 

@@ -10,3 +10,4 @@ mod limits;
 mod pblk;
 mod random;
 mod support;
+mod zone_files;

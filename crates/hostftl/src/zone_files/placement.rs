@@ -1,0 +1,177 @@
+//! Which open zone takes data: policies that look at lifetimes. A policy does no I/O and moves nothing.
+
+use nandscape_core::Hint;
+
+/// Below this, data goes with a zone; from here on only where no other zone can be opened.
+pub(super) const GOOD: u32 = 50;
+/// Data never goes with the zone, unless nothing else is left.
+pub(super) const NEVER: u32 = 100;
+
+/// How long data is expected to live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lifetime {
+    /// What the host says.
+    pub hint: Hint,
+    /// When it dies, in units written by the layer; 0 if nothing was learned.
+    pub death: u64,
+}
+
+/// What a policy may look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub data: Lifetime,
+    pub zone: Lifetime,
+    /// Units written by the layer so far, and units of a zone.
+    pub now: u64,
+    pub zone_units: u32,
+}
+
+/// How well data goes with a zone: 0 is best, see [`GOOD`] and [`NEVER`].
+pub(super) type Fit = fn(&Facts) -> u32;
+
+/// A registered policy.
+pub(super) struct Placement {
+    pub name: &'static str,
+    pub fit: Fit,
+}
+
+/// Every policy.
+pub(super) static PLACEMENTS: [Placement; 3] = [
+    Placement { name: "zenfs", fit: zenfs },
+    Placement { name: "learned", fit: learned },
+    Placement { name: "none", fit: |_| 0 },
+];
+
+/// Their names, in the same order.
+pub(super) static NAMES: [&str; PLACEMENTS.len()] = {
+    let mut names = [""; PLACEMENTS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = PLACEMENTS[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// The rule of `ZenFS` (`GetLifeTimeDiff`): data without a lifetime goes with its like alone, other data with
+/// zones that live longer, the nearest first. Equal lifetimes are not preferred.
+fn zenfs(facts: &Facts) -> u32 {
+    let (data, zone) = (facts.data.hint, facts.zone.hint);
+    if data.0 <= Hint::NONE.0 {
+        return if data == zone { 0 } else { NEVER };
+    }
+    match zone.0.cmp(&data.0) {
+        std::cmp::Ordering::Greater => u32::from(zone.0 - data.0).min(GOOD - 1),
+        std::cmp::Ordering::Equal => GOOD,
+        std::cmp::Ordering::Less => NEVER,
+    }
+}
+
+/// Data goes with the zone that dies nearest to it: within half of what it has left to live, or within the
+/// time in which a zone is written. Without anything learned as [`zenfs`].
+fn learned(facts: &Facts) -> u32 {
+    let (data, zone) = (facts.data.death, facts.zone.death);
+    if data == 0 || zone == 0 {
+        // Equal hints are all that is known of their lifetimes.
+        return if facts.data.hint == facts.zone.hint { 0 } else { zenfs(facts).clamp(GOOD, NEVER - 1) };
+    }
+    let tolerance = (data.saturating_sub(facts.now) / 2).max(facts.zone_units.into());
+    let distance = u128::from(data.abs_diff(zone)) * u128::from(GOOD) / u128::from(tolerance);
+    distance.min(u128::from(NEVER - 1)) as u32
+}
+
+/// Classes that are told apart; hints above share the last one.
+const CLASSES: usize = 64;
+
+/// Mean lifetimes by class: units that the layer writes between the creation of a file and its deletion.
+#[derive(Debug)]
+pub(super) struct Learned {
+    means: [u64; CLASSES],
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Self { means: [0; CLASSES] }
+    }
+}
+
+impl Learned {
+    /// Bytes of its record.
+    pub const RECORD: u64 = 16 + 8 * CLASSES as u64;
+
+    const fn class(hint: Hint) -> usize {
+        let class = hint.0 as usize;
+        if class < CLASSES { class } else { CLASSES - 1 }
+    }
+
+    /// A file with this hint was deleted that long after its creation.
+    pub fn deleted(&mut self, hint: Hint, lifetime: u64) {
+        let mean = &mut self.means[Self::class(hint)];
+        let lifetime = lifetime.max(1);
+        // A moving mean over some sixteen files.
+        *mean = if *mean == 0 { lifetime } else { (*mean * 15 + lifetime).div_ceil(16) };
+    }
+
+    /// When a file dies that was created at `born`. One that has outlived the mean lives as long again.
+    #[inline]
+    pub fn lifetime(&self, hint: Hint, born: u64, now: u64) -> Lifetime {
+        let mean = self.means[Self::class(hint)];
+        let death = match mean {
+            0 => 0,
+            mean if born + mean > now => born + mean,
+            mean => now + mean,
+        };
+        Lifetime { hint, death }
+    }
+
+    pub const fn means(&self) -> &[u64] {
+        &self.means
+    }
+
+    pub fn set(&mut self, means: impl Iterator<Item = u64>) {
+        self.means.iter_mut().zip(means).for_each(|(own, mean)| *own = mean);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(data: (u16, u64), zone: (u16, u64)) -> Facts {
+        let of = |(hint, death)| Lifetime { hint: Hint(hint), death };
+        Facts { data: of(data), zone: of(zone), now: 1_000, zone_units: 100 }
+    }
+
+    #[test]
+    fn lifetimes_go_together_by_the_published_rule() {
+        for (data, zone, expected) in
+            [(0, 0, 0), (1, 1, 0), (0, 1, 100), (1, 4, 100), (2, 3, 1), (2, 5, 3), (3, 3, 50), (4, 2, 100)]
+        {
+            assert_eq!(zenfs(&facts((data, 0), (zone, 0))), expected, "data {data}, zone {zone}");
+        }
+    }
+
+    #[test]
+    fn learned_lifetimes_go_with_the_nearest_death() {
+        assert_eq!(learned(&facts((0, 1_500), (4, 1_500))), 0);
+        assert!(learned(&facts((0, 1_500), (4, 1_600))) < GOOD);
+        assert!(learned(&facts((0, 1_100), (4, 1_300))) >= GOOD, "a zone's worth of writes apart");
+        assert_eq!(learned(&facts((0, 1_100), (4, 90_000))), NEVER - 1);
+        assert_eq!(learned(&facts((3, 0), (3, 500))), 0, "equal hints where nothing was learned");
+        assert!(learned(&facts((3, 0), (4, 0))) >= GOOD);
+    }
+
+    #[test]
+    fn means_follow_what_is_deleted() {
+        let mut learned = Learned::default();
+        assert_eq!(learned.lifetime(Hint::SHORT, 10, 20).death, 0);
+        for _ in 0..100 {
+            learned.deleted(Hint::SHORT, 50);
+            learned.deleted(Hint(200), 9_000);
+        }
+        assert_eq!(learned.lifetime(Hint::SHORT, 10, 20).death, 60);
+        assert_eq!(learned.lifetime(Hint::SHORT, 10, 200).death, 250);
+        assert_eq!(learned.lifetime(Hint(63), 0, 1).death, 9_000);
+        assert_eq!(learned.means().len(), CLASSES);
+    }
+}
