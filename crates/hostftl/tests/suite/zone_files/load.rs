@@ -87,7 +87,8 @@ impl Mix {
             84..94 => {
                 let other = 1 + below(rng, FILES);
                 let replaces = (other != id && files.contains_key(&other)).then_some(ObjectId(other));
-                let len = below(rng, 60);
+                // Long enough that no two are equal.
+                let len = 8 + below(rng, 60);
                 Request { command: ObjectCommand::SetAttributes { object, replaces }, data: bytes(rng, len) }
             }
             94..98 => plain(ObjectCommand::Flush { object: Some(object) }),
