@@ -117,7 +117,7 @@ impl<S: Subsystem> ZoneFiles<S> {
             self.release_victim(victim);
             return Ok(written);
         }
-        let next = self.read_moves(victim.zone, victim.next, at)?;
+        let next = self.read_moves(victim.zone, victim.next, at);
         self.collector.victim = Some(Victim { next, ..victim });
         Ok(self.below.device.join(written, self.collector.read))
     }
@@ -178,7 +178,7 @@ impl<S: Subsystem> ZoneFiles<S> {
     }
 
     /// Reads the next live units of a zone, from a place on. Returns the place behind the last of them.
-    fn read_moves(&mut self, zone: u32, from: u32, at: SimTime) -> NamespaceResult<u32> {
+    fn read_moves(&mut self, zone: u32, from: u32, at: SimTime) -> u32 {
         let mut moves = std::mem::take(&mut self.collector.moves);
         assert!(moves.is_empty(), "{} units that were read are not written", moves.len());
         let start = self.space.first_of(zone);
@@ -195,20 +195,14 @@ impl<S: Subsystem> ZoneFiles<S> {
         }
         let next = moves.last().map_or(start, |(_, place)| place + 1);
         let mut buffer = std::mem::take(&mut self.collector.buffer);
-        let read = self.read_all(&mut moves, &mut buffer, at);
+        self.collector.read = self.read_all(&mut moves, &mut buffer, at);
         (self.collector.moves, self.collector.buffer) = (moves, buffer);
-        self.collector.read = read?;
         // The last unit of a zone has no place of the zone behind it.
-        Ok(if next == end { start } else { next })
+        if next == end { start } else { next }
     }
 
     /// Reads units, one command for neighbours. What cannot be read is dropped from the list.
-    fn read_all(
-        &mut self,
-        moves: &mut Vec<(Owner, u32)>,
-        buffer: &mut [u8],
-        at: SimTime,
-    ) -> NamespaceResult<Token> {
+    fn read_all(&mut self, moves: &mut Vec<(Owner, u32)>, buffer: &mut [u8], at: SimTime) -> Token {
         let mut done = Token::NONE;
         let mut first = 0;
         while first < moves.len() {
@@ -231,7 +225,7 @@ impl<S: Subsystem> ZoneFiles<S> {
                 self.lose(owner, place);
             }
         }
-        Ok(done)
+        done
     }
 
     fn read_run(
@@ -311,7 +305,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         let mut from = self.space.first_of(zone);
         self.write_moves(at)?;
         while self.space.infos[zone as usize].valid > 0 {
-            from = self.read_moves(zone, from, at)?;
+            from = self.read_moves(zone, from, at);
             self.write_moves(at)?;
         }
         Ok(())

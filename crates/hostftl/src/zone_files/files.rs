@@ -18,7 +18,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    pub const fn is_stored(&self) -> bool {
+    pub const fn is_stored(self) -> bool {
         self.place < LOST
     }
 
@@ -28,7 +28,7 @@ impl Piece {
         Self { place, units: self.units - units }
     }
 
-    const fn is_next(&self, other: &Self) -> bool {
+    const fn is_next(self, other: Self) -> bool {
         let end = self.skip(self.units).place;
         end == other.place && self.is_stored() == other.is_stored()
     }
@@ -96,7 +96,7 @@ impl Extents {
     fn put(&mut self, at: u32, piece: Piece) {
         if let Some(mut last) = self.0.last_entry() {
             let end = *last.key() + last.get().units;
-            if end == at && last.get().is_next(&piece) {
+            if end == at && last.get().is_next(piece) {
                 last.get_mut().units += piece.units;
                 return;
             }
@@ -110,14 +110,14 @@ impl Extents {
     fn put_between(&mut self, mut at: u32, mut piece: Piece) {
         if let Some((next, after)) = self.0.range(at..).next().map(|(at, piece)| (*at, *piece)) {
             assert!(at + piece.units <= next, "{piece:?} at {at} overlaps {after:?} at {next}");
-            if next == at + piece.units && piece.is_next(&after) {
+            if next == at + piece.units && piece.is_next(after) {
                 self.0.remove(&next);
                 piece.units += after.units;
             }
         }
         if let Some((before, last)) = self.0.range(..at).next_back().map(|(at, piece)| (*at, *piece)) {
             assert!(before + last.units <= at, "{piece:?} at {at} overlaps {last:?} at {before}");
-            if before + last.units == at && last.is_next(&piece) {
+            if before + last.units == at && last.is_next(piece) {
                 (at, piece) = (before, Piece { place: last.place, units: last.units + piece.units });
             }
         }
@@ -458,7 +458,7 @@ mod tests {
             let pieces: Vec<_> = extents.iter().collect();
             for pair in pieces.windows(2) {
                 let ((at, piece), (next, after)) = (pair[0], pair[1]);
-                let is_whole = at + piece.units == next && piece.is_next(&after);
+                let is_whole = at + piece.units == next && piece.is_next(after);
                 assert!(!is_whole, "{pair:?} are one piece");
             }
         }

@@ -148,13 +148,14 @@ impl<S: Subsystem> ZoneFiles<S> {
             self.log.records.object(file, !file.is_logged, file.changes());
         }
         let done = self.write_records(durable, at)?;
-        slots.iter().for_each(|slot| self.files.recorded(*slot));
-        match only {
-            Some(slot) => self.files.dirty.retain(|dirty| *dirty != slot),
-            None => {
-                self.files.dirty.clear();
-                self.files.changes = 0;
-            }
+        for slot in &slots {
+            self.files.recorded(*slot);
+        }
+        if let Some(slot) = only {
+            self.files.dirty.retain(|dirty| *dirty != slot);
+        } else {
+            self.files.dirty.clear();
+            self.files.changes = 0;
         }
         Ok(done)
     }
@@ -226,7 +227,9 @@ impl<S: Subsystem> ZoneFiles<S> {
             }
         }
         self.log.records.clear();
-        slots.iter().for_each(|slot| self.files.recorded(*slot));
+        for slot in &slots {
+            self.files.recorded(*slot);
+        }
         self.files.dirty.clear();
         self.files.changes = 0;
         Ok(self.committed)

@@ -7,7 +7,6 @@
 use super::load::{self, FILES, Mix, Plain, Request, apply, find};
 use super::{Crashing, GEOMETRY, is_full, open, params, space};
 use crate::support::nand;
-use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     Clocked as _, Extent, FlashLayer as _, FtlError, Hint, NamespaceError, ObjectCommand, ObjectId,
@@ -194,21 +193,18 @@ impl FileHost {
                 return self.take_as_it_is();
             }
         };
-        match request.command {
-            ObjectCommand::Flush { object } => {
-                let state = self.promises.states.len() - 1;
-                let covered = object.map_or_else(|| (1..=FILES).collect(), |object| vec![object.0]);
-                self.under_way.push((token, covered, state));
+        if let ObjectCommand::Flush { object } = request.command {
+            let state = self.promises.states.len() - 1;
+            let covered = object.map_or_else(|| (1..=FILES).collect(), |object| vec![object.0]);
+            self.under_way.push((token, covered, state));
+        } else {
+            let mut files = self.promises.latest().clone();
+            apply(&mut files, request);
+            self.promises.states.push(State { from: now, files });
+            if let ObjectCommand::SetAttributes { object, replaces: Some(old) } = request.command {
+                self.promises.replaced.push((self.promises.states.len() - 1, object.0, old.0));
             }
-            _ => {
-                let mut files = self.promises.latest().clone();
-                apply(&mut files, request);
-                self.promises.states.push(State { from: now, files });
-                if let ObjectCommand::SetAttributes { object, replaces: Some(old) } = request.command {
-                    self.promises.replaced.push((self.promises.states.len() - 1, object.0, old.0));
-                }
-                self.sure_of(token);
-            }
+            self.sure_of(token);
         }
         Ok(())
     }

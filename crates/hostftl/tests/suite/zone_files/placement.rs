@@ -18,8 +18,7 @@ fn moved(keys: &[(&str, &str)], hints: [Hint; 2]) -> f64 {
     let capacity = space(&mut files).capacity / 4096 / PAGES;
     let mut rng = seeded(7);
     let (mut long, mut short) = (Vec::new(), VecDeque::new());
-    let mut next = 1;
-    for round in 0..5 * capacity {
+    for (next, round) in (1..).zip(0..5 * capacity) {
         let is_long =
             (long.len() as u64) < capacity * 70 / 100 && round % 2 == 0 || below(&mut rng, 100) == 0;
         create(&mut files, next, hints[usize::from(is_long)]);
@@ -35,7 +34,6 @@ fn moved(keys: &[(&str, &str)], hints: [Hint; 2]) -> f64 {
             short.push_back(next);
             if short.len() as u64 > capacity / 6 { short.pop_front() } else { None }
         };
-        next += 1;
         if let Some(gone) = gone {
             submit(
                 &mut files,
