@@ -12,7 +12,7 @@ keys! { PARAMS:
     RESERVE: u32 = int(2, 1 << 20) or "2",
         "zones of the capacity kept back, so that space can be reclaimed when files take all of the rest";
     META_ZONES: Option<u32> = int(3, 1 << 16),
-        "zones for the journal; default: as many as objects and extents of 4 bytes a unit need, at least 3";
+        "zones for the journal; default: as many as 16 bytes of objects and extents a unit need, at least 3";
     OPEN_ZONES: u32 = int(2, 1 << 10) or "12",
         "most zones with data that are open, as far as the device allows: one for moved data, one that only \
          data with hint 2 (short) may open, if there are at least three";
@@ -38,8 +38,9 @@ pub static INFO: Info = Info {
     params: PARAMS,
 };
 
-/// Bytes of a snapshot for each unit that default metadata zones have room for.
-const META_PER_UNIT: u64 = 4;
+/// Bytes of a snapshot for each unit that default metadata zones have room for: every unit may be a piece of its
+/// own.
+const META_PER_UNIT: u64 = 16;
 
 /// What the keys mean for a namespace.
 #[derive(Clone, Debug)]
@@ -170,7 +171,7 @@ mod tests {
     fn open_zones_yield_to_the_limits_of_the_device() {
         let config = config(&[("unit", "512")], SHAPE).unwrap();
         assert_eq!((config.frontiers, config.identity.zone_units), (3, 1536));
-        assert_eq!(config.identity.ring, 3);
+        assert_eq!(config.identity.ring, 5);
     }
 
     #[test]
