@@ -38,8 +38,8 @@ pub static INFO: Info = Info {
     params: PARAMS,
 };
 
-/// Bytes of a snapshot for each unit that default metadata zones have room for: every unit may be a piece of its
-/// own.
+/// Bytes of a snapshot for each unit that default metadata zones have room for: every unit may be a piece
+/// of its own.
 const META_PER_UNIT: u64 = 16;
 
 /// What the keys mean for a namespace.

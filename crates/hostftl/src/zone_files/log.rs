@@ -80,8 +80,8 @@ impl Log {
         bytes.div_ceil(format::payload_bytes(self.page_bytes))
     }
 
-    /// Whether records of so many bytes can be written, and a snapshot of so many after them; one zone is kept
-    /// for the case that another one fails.
+    /// Whether records of so many bytes can be written, and a snapshot of so many after them; one zone is
+    /// kept for the case that another one fails.
     fn has_room(&self, bytes: u64, snapshot_bytes: u64) -> bool {
         let snapshot = (self.pages_of(snapshot_bytes) + 2).div_ceil(self.zone_pages.into());
         let zones = ((self.free.len() + self.stale.len()) as u64).saturating_sub(snapshot + 1);
