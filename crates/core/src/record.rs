@@ -3,6 +3,7 @@
 use crate::addr::Extent;
 use crate::command::{BlockCommand, Command, Op};
 use crate::ftl::Hint;
+use crate::object::{ObjectCommand, ObjectId};
 use crate::origin::Origin;
 use crate::time::SimTime;
 use crate::zone::{ZoneAction, ZoneCommand};
@@ -34,11 +35,25 @@ pub enum TraceOp {
     Open,
     /// `C`: closes an open zone.
     Close,
+    /// `c`: makes an object. Of this and the following: the object is numbered by the volume.
+    ObjectCreate,
+    /// `d`: removes an object.
+    ObjectDelete,
+    /// `w`: writes bytes of an object, which grows as far as needed.
+    ObjectWrite,
+    /// `r`: reads bytes of an object.
+    ObjectRead,
+    /// `t`: sets the size of an object to the offset.
+    ObjectTruncate,
+    /// `p`: frees the space of bytes of an object.
+    ObjectPunch,
+    /// `f`: makes an object durable, or with a length above 0 all objects.
+    ObjectFlush,
 }
 
 impl TraceOp {
     /// Every operation, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 17] = [
         Self::Read,
         Self::Write,
         Self::Trim,
@@ -49,6 +64,13 @@ impl TraceOp {
         Self::Finish,
         Self::Open,
         Self::Close,
+        Self::ObjectCreate,
+        Self::ObjectDelete,
+        Self::ObjectWrite,
+        Self::ObjectRead,
+        Self::ObjectTruncate,
+        Self::ObjectPunch,
+        Self::ObjectFlush,
     ];
 
     /// The letter of the native CSV.
@@ -64,10 +86,22 @@ impl TraceOp {
             Self::Finish => 'N',
             Self::Open => 'O',
             Self::Close => 'C',
+            Self::ObjectCreate => 'c',
+            Self::ObjectDelete => 'd',
+            Self::ObjectWrite => 'w',
+            Self::ObjectRead => 'r',
+            Self::ObjectTruncate => 't',
+            Self::ObjectPunch => 'p',
+            Self::ObjectFlush => 'f',
         }
     }
 
-    /// The operation of a block device that it is; `None` for operations of zones.
+    /// The operation of a letter of the native CSV.
+    pub fn of_letter(letter: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|op| op.letter() == char::from(letter))
+    }
+
+    /// The operation of a block device that it is; `None` for operations of zones and objects.
     #[inline]
     pub const fn block_op(self) -> Option<Op> {
         Some(match self {
@@ -76,7 +110,7 @@ impl TraceOp {
             Self::Trim => Op::Trim,
             Self::WriteZeroes => Op::WriteZeroes,
             Self::Flush => Op::Flush,
-            Self::Append | Self::Reset | Self::Finish | Self::Open | Self::Close => return None,
+            _ => return None,
         })
     }
 
@@ -88,22 +122,38 @@ impl TraceOp {
             Self::Finish => ZoneAction::Finish,
             Self::Open => ZoneAction::Open,
             Self::Close => ZoneAction::Close,
-            Self::Read | Self::Write | Self::Trim | Self::WriteZeroes | Self::Flush | Self::Append => {
-                return None;
-            }
+            _ => return None,
         })
     }
 
     /// Whether only a zoned device has it.
     #[inline]
     pub const fn is_zone_op(self) -> bool {
-        self.block_op().is_none()
+        matches!(self, Self::Append) || self.zone_action().is_some()
+    }
+
+    /// Whether only a store of objects has it.
+    #[inline]
+    pub const fn is_object_op(self) -> bool {
+        self as u8 >= Self::ObjectCreate as u8
     }
 
     /// Whether it transfers data to the device.
     #[inline]
     pub const fn is_write(self) -> bool {
-        matches!(self, Self::Write | Self::Append)
+        matches!(self, Self::Write | Self::Append | Self::ObjectWrite)
+    }
+
+    /// Whether it transfers data from the device.
+    #[inline]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::ObjectRead)
+    }
+
+    /// Whether the length of its record is not a number of bytes.
+    #[inline]
+    pub const fn has_no_bytes(self) -> bool {
+        self.zone_action().is_some() || matches!(self, Self::ObjectFlush)
     }
 }
 
@@ -126,10 +176,11 @@ pub struct IoRecord {
     pub at: SimTime,
     /// First byte, inside `volume`; of an operation on a zone, its first byte.
     pub offset: u64,
-    /// Bytes; of an operation on the state of zones, 0 for one and more for all of them.
+    /// Bytes; of an operation on the state of zones and of a flush of objects, 0 for one and more for all.
     pub len: u64,
     /// Volume, disk or LUN the request addresses; 0 where the format has none. Readers that know several
-    /// volumes leave them apart; the workload layer lays them side by side or filters them.
+    /// volumes leave them apart; the workload layer lays them side by side or filters them. Of an operation on
+    /// an object, its number, which the workload layer leaves alone.
     pub volume: u32,
     /// Write-lifetime hint or stream id, 0 where there is none.
     pub hint: u16,
@@ -141,21 +192,31 @@ impl IoRecord {
     /// Length of an operation on the state of every zone, where the workload has none of its own.
     pub const EVERY_ZONE: u64 = 1;
 
+    /// Length of a flush of every object.
+    pub const EVERY_OBJECT: u64 = 1;
+
     /// Whether it changes the state of every zone.
     #[inline]
     pub const fn is_for_every_zone(&self) -> bool {
         self.len > 0 && self.op.zone_action().is_some()
     }
 
-    /// One past the last byte that it names: what a device must have for it. Saturates.
+    /// One past the last byte that it names: what a device must have for it. Saturates. 0 for objects, whose
+    /// store finds the space.
     #[inline]
     pub const fn end(&self) -> u64 {
-        if self.op.zone_action().is_some() { self.offset } else { self.offset.saturating_add(self.len) }
+        if self.op.is_object_op() {
+            0
+        } else if self.op.zone_action().is_some() {
+            self.offset
+        } else {
+            self.offset.saturating_add(self.len)
+        }
     }
 
     /// The record of a command at `at`, without its [`BlockCommand::is_durable`]; `None` for a command that
     /// traces do not have: a report, a descriptor extension, random write areas, taking a zone offline,
-    /// vector access, objects.
+    /// vector access, attributes and lists of objects, objects with numbers from 2^32 on.
     pub fn of(command: &Command, at: SimTime, volume: u32) -> Option<Self> {
         let (op, offset, len, hint) = match command {
             Command::Block(BlockCommand { op: Op::Flush, .. }) => (TraceOp::Flush, 0, 0, Hint(0)),
@@ -170,9 +231,59 @@ impl IoRecord {
                 let len = if zone.is_some() { 0 } else { Self::EVERY_ZONE };
                 (op, zone.unwrap_or(0), len, Hint(0))
             }
-            Command::Zone(_) | Command::Vector(_) | Command::Object(_) => return None,
+            Command::Object(command) => return Self::of_object(command, at),
+            Command::Zone(_) | Command::Vector(_) => return None,
         };
         Some(Self { at, offset, len, volume, hint: hint.0, op })
+    }
+
+    fn of_object(command: &ObjectCommand, at: SimTime) -> Option<Self> {
+        let none = Hint(0);
+        let (op, object, offset, len, hint) = match *command {
+            ObjectCommand::Create { object, hint } => (TraceOp::ObjectCreate, object, 0, 0, hint),
+            ObjectCommand::Delete { object } => (TraceOp::ObjectDelete, object, 0, 0, none),
+            ObjectCommand::Write { object, extent: Extent { offset, len }, hint } => {
+                (TraceOp::ObjectWrite, object, offset, len, hint.unwrap_or(none))
+            }
+            ObjectCommand::Read { object, extent: Extent { offset, len } } => {
+                (TraceOp::ObjectRead, object, offset, len, none)
+            }
+            ObjectCommand::Truncate { object, size } => (TraceOp::ObjectTruncate, object, size, 0, none),
+            ObjectCommand::Punch { object, extent: Extent { offset, len } } => {
+                (TraceOp::ObjectPunch, object, offset, len, none)
+            }
+            ObjectCommand::Flush { object } => {
+                let len = if object.is_some() { 0 } else { Self::EVERY_OBJECT };
+                (TraceOp::ObjectFlush, object.unwrap_or(ObjectId(0)), 0, len, none)
+            }
+            ObjectCommand::Hint { .. }
+            | ObjectCommand::SetAttributes { .. }
+            | ObjectCommand::GetAttributes { .. }
+            | ObjectCommand::List
+            | ObjectCommand::Space => return None,
+        };
+        Some(Self { at, offset, len, volume: u32::try_from(object.0).ok()?, hint: hint.0, op })
+    }
+
+    /// The command of an operation on an object.
+    const fn object_command(&self) -> Option<ObjectCommand> {
+        let object = ObjectId(self.volume as u64);
+        let extent = Extent::new(self.offset, self.len);
+        let hint = Hint(self.hint);
+        Some(match self.op {
+            TraceOp::ObjectCreate => ObjectCommand::Create { object, hint },
+            TraceOp::ObjectDelete => ObjectCommand::Delete { object },
+            TraceOp::ObjectWrite => {
+                ObjectCommand::Write { object, extent, hint: if self.hint == 0 { None } else { Some(hint) } }
+            }
+            TraceOp::ObjectRead => ObjectCommand::Read { object, extent },
+            TraceOp::ObjectTruncate => ObjectCommand::Truncate { object, size: self.offset },
+            TraceOp::ObjectPunch => ObjectCommand::Punch { object, extent },
+            TraceOp::ObjectFlush => {
+                ObjectCommand::Flush { object: if self.len == 0 { Some(object) } else { None } }
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -182,6 +293,9 @@ impl From<&IoRecord> for Command {
         let &IoRecord { offset, len, hint, op, .. } = record;
         if let Some(op) = op.block_op() {
             return BlockCommand::new(op, Extent::new(offset, len), Hint(hint)).into();
+        }
+        if let Some(command) = record.object_command() {
+            return Self::Object(command);
         }
         Self::Zone(match op.zone_action() {
             Some(action) => {
@@ -266,7 +380,9 @@ mod tests {
         assert_eq!(letters.len(), TraceOp::ALL.len());
         for (number, op) in TraceOp::ALL.into_iter().enumerate() {
             assert_eq!(op as usize, number);
-            assert_eq!(op.is_zone_op(), op == TraceOp::Append || op.zone_action().is_some(), "{op:?}");
+            let kinds = [op.block_op().is_some(), op.is_zone_op(), op.is_object_op()];
+            assert_eq!(kinds.into_iter().filter(|is| *is).count(), 1, "{op:?}");
+            assert_eq!(TraceOp::of_letter(op.letter() as u8), Some(op));
         }
     }
 
@@ -278,13 +394,22 @@ mod tests {
                 let len = if op == TraceOp::Flush { 0 } else { len };
                 let record = IoRecord { at: SimTime(7), offset, len, volume: 2, hint, op };
                 let got = IoRecord::of(&Command::from(&record), SimTime(7), 2).unwrap();
-                let expected = match op.zone_action() {
+                let expected = match op {
+                    TraceOp::ObjectCreate => IoRecord { offset: 0, len: 0, ..record },
+                    TraceOp::ObjectDelete => IoRecord { offset: 0, len: 0, hint: 0, ..record },
+                    TraceOp::ObjectTruncate => IoRecord { len: 0, hint: 0, ..record },
+                    TraceOp::ObjectRead | TraceOp::ObjectPunch => IoRecord { hint: 0, ..record },
+                    // All objects have no number.
+                    TraceOp::ObjectFlush if len > 0 => {
+                        IoRecord { offset: 0, len: IoRecord::EVERY_OBJECT, volume: 0, hint: 0, ..record }
+                    }
+                    TraceOp::ObjectFlush => IoRecord { offset: 0, hint: 0, ..record },
                     // Zones are managed without a hint, and all of them have no first byte.
-                    Some(_) if len > 0 => {
+                    _ if op.zone_action().is_some() && len > 0 => {
                         IoRecord { offset: 0, len: IoRecord::EVERY_ZONE, hint: 0, ..record }
                     }
-                    Some(_) => IoRecord { hint: 0, ..record },
-                    None => record,
+                    _ if op.zone_action().is_some() => IoRecord { hint: 0, ..record },
+                    _ => record,
                 };
                 assert_eq!(got, expected, "{op:?} of {len} B");
             }

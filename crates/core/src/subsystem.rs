@@ -26,6 +26,10 @@ pub struct NamespaceInfo {
     /// Its zones, where it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZoneShape>,
+    /// Whether it is a store of objects: it takes [`crate::ObjectCommand`]s, and of block commands only a
+    /// flush of everything.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub objects: bool,
 }
 
 /// The answer to a command, or why it was refused.

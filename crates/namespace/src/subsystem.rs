@@ -160,6 +160,7 @@ impl NvmSubsystem {
             set: spec.set,
             endurance_group: self.groups[usize::from(spec.set)],
             zones: None,
+            objects: false,
         });
         Ok(())
     }

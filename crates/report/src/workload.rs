@@ -40,11 +40,12 @@ pub fn render_workload_text(name: &str, stats: &TraceStats) -> String {
 fn mix(out: &mut String, stats: &TraceStats) {
     let mix = &stats.mix;
     let bytes: u64 = mix.reads.bytes + mix.writes.bytes + mix.appends.bytes;
-    let rows: [(&str, Amount, bool); 7] = [
+    let rows: [(&str, Amount, bool); 8] = [
         ("reads", mix.reads, true),
         ("writes", mix.writes, true),
         ("zone appends", mix.appends, true),
         ("zone operations", mix.zone_ops, false),
+        ("object operations", mix.object_ops, false),
         ("discards", mix.trims, false),
         ("write zeroes", mix.write_zeroes, false),
         ("flushes", mix.flushes, false),

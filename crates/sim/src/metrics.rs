@@ -206,12 +206,12 @@ impl Recorder {
     pub fn complete(&mut self, op: TraceOp, bytes: u64, issued: SimTime, at: SimTime) {
         let ns = at.since(issued).0;
         match op {
-            TraceOp::Read => self.read.record(ns),
-            TraceOp::Write | TraceOp::Append => self.write.record(ns),
-            TraceOp::Trim | TraceOp::WriteZeroes | TraceOp::Flush => {}
+            _ if op.is_read() => self.read.record(ns),
+            _ if op.is_write() => self.write.record(ns),
             TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => {
                 self.zone.get_or_insert_default().record(ns);
             }
+            _ => {}
         }
         self.last_completion = self.last_completion.max(at);
         if let Some(series) = &mut self.series {
@@ -293,7 +293,7 @@ impl SeriesRecorder {
     #[inline]
     fn complete(&mut self, index: u64, op: TraceOp, bytes: u64, latency_ns: u64) {
         let (op, latencies) = match op {
-            TraceOp::Read => (Op::Read, &mut self.read_latency),
+            op if op.is_read() => (Op::Read, &mut self.read_latency),
             op if op.is_write() => (Op::Write, &mut self.write_latency),
             _ => return,
         };

@@ -21,7 +21,11 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     let build_options = build_options(config, options);
     let mut subsystem = build(config, build_options)?;
     let info = &subsystem.namespaces()[0];
-    let target = Target { capacity_bytes: info.capacity_bytes, page_bytes: u64::from(info.page_bytes) };
+    let target = Target {
+        capacity_bytes: info.capacity_bytes,
+        page_bytes: u64::from(info.page_bytes),
+        takes_objects: info.objects,
+    };
     let open_options = open_options(config);
     let mut reader = if config.host.is_plain() {
         HostReader::Plain(nandscape_trace::open(workload, &open_options, target)?)
@@ -35,7 +39,8 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
 ///
 /// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it
-/// is refused by name.
+/// is refused by name. Of a recording of file operations, block devices get the requests of a file system, and
+/// stores of objects those of its page cache.
 pub fn compare(
     configs: &[StackConfig],
     workloads: &[String],
@@ -65,7 +70,7 @@ pub fn compare(
             Ok(subsystem) => {
                 let info = &subsystem.namespaces()[0];
                 capacities.push((config.label(), info.capacity_bytes, info.page_bytes));
-                suited.push(config);
+                suited.push((config, info.objects));
             }
             Err(error @ ConfigError::Unsuited(_)) if compare.skip_unsuited => left_out.push(error),
             Err(error) => return Err(error.into()),
@@ -78,11 +83,12 @@ pub fn compare(
     }
     let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
     let Some(&(ref ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
-    let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes) };
+    let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes), takes_objects: false };
     let mut points = Vec::new();
     for workload in workloads {
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
         let source = Workload::new(workload, &open_options(&configs[0]), target)?;
+        let objects = source.with_target(Target { takes_objects: true, ..target });
         let end = source.span_bytes()?;
         if end > capacity_bytes {
             return Err(RunError::TooLarge {
@@ -94,11 +100,12 @@ pub fn compare(
                 capacity_text: units::format_bytes(capacity_bytes),
             });
         }
-        for config in suited.iter().copied() {
+        for (config, takes_objects) in suited.iter().copied() {
             let label = match workloads.len() {
                 1 => config.label(),
                 _ => format!("{} | {workload}", config.label()),
             };
+            let source = if takes_objects { &objects } else { &source };
             points.push((config, workload, source.clone(), label));
         }
     }

@@ -34,6 +34,8 @@ pub(crate) struct ReadSettings {
     pub(crate) force: bool,
     /// A look at the first requests showed that the time stamps are only a counter.
     pub(crate) times_made_up: bool,
+    /// Whether requests are for a store of objects, where a format can make such.
+    pub(crate) takes_objects: bool,
 }
 
 pub(crate) enum Parsed {
@@ -111,7 +113,7 @@ impl Gate {
             (record.offset, record.len) = (0, 0);
         } else {
             self.check_range(&record)?;
-            if record.len == 0 && (record.op == TraceOp::Read || record.op.is_write()) {
+            if record.len == 0 && (record.op.is_read() || record.op.is_write()) {
                 if self.clock == Clock::Strict {
                     return Err(
                         "a read, write or append of 0 bytes: expected a length of 1 or more".to_owned()

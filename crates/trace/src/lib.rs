@@ -14,7 +14,7 @@
 //! ```
 //! use nandscape_trace::{OpenOptions, Target, open};
 //!
-//! let target = Target { capacity_bytes: 1 << 30, page_bytes: 4096 };
+//! let target = Target { capacity_bytes: 1 << 30, ..Target::NONE };
 //! let reader = open("uniform:span=80%,bs=4k,count=1000", &OpenOptions::default(), target)?;
 //! assert_eq!(reader.count(), 1000);
 //! # Ok::<(), nandscape_core::TraceError>(())

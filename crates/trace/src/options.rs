@@ -66,9 +66,11 @@ pub struct Target {
     pub capacity_bytes: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
+    /// Whether it is a store of objects.
+    pub takes_objects: bool,
 }
 
 impl Target {
     /// No device.
-    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096 };
+    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096, takes_objects: false };
 }

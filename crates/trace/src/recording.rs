@@ -171,7 +171,7 @@ mod tests {
             writer.write(&records).unwrap();
             let bytes = writer.finish().unwrap();
             assert_eq!(bytes, path.metadata().unwrap().len());
-            let target = crate::Target { capacity_bytes: 1 << 30, page_bytes: 4096 };
+            let target = crate::Target { capacity_bytes: 1 << 30, ..crate::Target::NONE };
             let reader = crate::open(path.to_str().unwrap(), &crate::OpenOptions::default(), target).unwrap();
             read.push(reader.map(|record| record.unwrap()).collect::<Vec<_>>());
             assert!(

@@ -83,7 +83,7 @@ pub struct Workload(Arc<Inner>);
 
 struct Inner {
     name: String,
-    source: Source,
+    source: Arc<Source>,
     options: OpenOptions,
     target: Target,
     dense: OnceLock<Result<Arc<DenseMap>>>,
@@ -116,9 +116,10 @@ impl Workload {
                 Source::Generator { entry, params }
             }
         };
+        let source = Arc::new(source);
         let inner = Inner { name, source, options: options.clone(), target, dense: OnceLock::new() };
         // Errors of a generator's parameters should come now and not at the first open.
-        if matches!(inner.source, Source::Generator { .. }) {
+        if matches!(*inner.source, Source::Generator { .. }) {
             inner.raw()?;
         }
         Ok(Self(Arc::new(inner)))
@@ -128,7 +129,7 @@ impl Workload {
     /// helps detection.
     pub fn from_bytes(name: &str, bytes: &[u8], options: &OpenOptions, target: Target) -> Result<Self> {
         check_options(name, options, &WorkloadSpec::File(PathBuf::from(name)))?;
-        let source = Source::Memory { name: name.to_owned(), bytes: bytes.into() };
+        let source = Arc::new(Source::Memory { name: name.to_owned(), bytes: bytes.into() });
         let (name, options) = (name.to_owned(), options.clone());
         Ok(Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() })))
     }
@@ -141,6 +142,14 @@ impl Workload {
     /// The options it was made with.
     pub fn options(&self) -> &OpenOptions {
         &self.0.options
+    }
+
+    /// The same workload for another device.
+    #[must_use]
+    pub fn with_target(&self, target: Target) -> Self {
+        let Inner { name, source, options, .. } = &*self.0;
+        let (name, source, options) = (name.clone(), Arc::clone(source), options.clone());
+        Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() }))
     }
 
     /// Opens it from the start.
@@ -195,11 +204,12 @@ impl Inner {
             volumes: self.options.volumes.clone(),
             force: self.options.force,
             times_made_up: false,
+            takes_objects: self.target.takes_objects,
         }
     }
 
     fn raw(&self) -> Result<BoxReader> {
-        if let Source::Generator { entry, params } = &self.source {
+        if let Source::Generator { entry, params } = &*self.source {
             let context = generators::Context { target: self.target, seed: self.options.seed };
             return (entry.build)(params, context).map_err(|error| spec(&self.name, error));
         }
@@ -225,7 +235,7 @@ impl Inner {
         let reader = self.limited()?;
         let reader: BoxReader = if self.options.remap_dense {
             Box::new(dense(reader, &self.name, self.dense_map()?))
-        } else if matches!(self.source, Source::Generator { .. }) {
+        } else if matches!(*self.source, Source::Generator { .. }) {
             reader
         } else {
             let inner = Arc::clone(self);

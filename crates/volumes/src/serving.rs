@@ -286,6 +286,7 @@ fn serving(
         set: 0,
         endurance_group: 0,
         zones: None,
+        objects: false,
     };
     let infos = served.iter().map(info).collect();
     let live = Arc::new(Live::default());

@@ -196,6 +196,7 @@ impl<E: Eviction> Cache<E> {
             set: 0,
             endurance_group: 0,
             zones: None,
+            objects: false,
         });
         self.timeline.add(Side::new(disk));
         self.meter.attach();

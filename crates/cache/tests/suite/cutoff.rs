@@ -202,7 +202,7 @@ fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
     let mut all = vec![("size", "32MiB")];
     all.extend(pairs);
     let disk = store("article-hdd", 64 << 30, Keep::Nothing);
-    let target = Target { capacity_bytes: disk.capacity_bytes(), page_bytes: 4096 };
+    let target = Target { capacity_bytes: disk.capacity_bytes(), ..Target::NONE };
     let fast = store("article-ssd", 128 << 20, Keep::Nothing);
     let started =
         design(&all).create(fast, vec![Disk { store: disk, uuid: [1; 16] }], [2; 16], SimTime::ZERO);

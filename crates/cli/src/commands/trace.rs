@@ -46,6 +46,7 @@ fn target_of(space: &SpaceArgs) -> Result<Target> {
     Ok(Target {
         capacity_bytes: units::parse_size(&space.capacity).map_err(Failure::usage)?,
         page_bytes: page_of(space)?,
+        ..Target::NONE
     })
 }
 

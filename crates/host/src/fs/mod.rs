@@ -13,18 +13,21 @@
 //! * **Metadata** (optional): an ordered journal in the manner of ext4. `fsync` commits what changed,
 //!   `fdatasync` only if the file's size or blocks changed; what is left is committed every interval.
 //!
+//! Over a store of objects ([`Below::Objects`]) only the page cache is left, and each file is an object.
+//!
 //! Not modelled: reads that miss the page cache because it is too small, extent-tree blocks, checksums,
 //! barriers other than one flush for each sync.
 
 mod extents;
 mod journal;
 mod names;
+mod objects;
 mod op;
 mod output;
 mod space;
 
 pub use names::FileNames;
-pub use op::{FileOp, FileOpKind, FsError, FsOptions};
+pub use op::{Below, FileOp, FileOpKind, FsError, FsOptions};
 pub use space::Fit;
 
 use crate::hints::{F_SET_RW_HINT, Hints, OpenFile};
@@ -199,6 +202,10 @@ impl FileSystem {
                 self.delete(file);
             }
         }
+        if self.has_objects() {
+            self.ask(TraceOp::ObjectFlush, 0, 0, IoRecord::EVERY_OBJECT);
+            return Ok(());
+        }
         self.commit()?;
         let due = self.journal.as_mut().map(Journal::empty_ring).unwrap_or_default();
         self.write_home(&due)?;
@@ -268,6 +275,7 @@ impl FileSystem {
             }
         }
         self.files.insert(op.file, file);
+        self.ask_store(TraceOp::ObjectCreate, op.file, 0, 0);
         if op.kind == FileOpKind::Create {
             self.touch(op.file, true);
         }
@@ -309,6 +317,12 @@ impl FileSystem {
             return Ok(());
         }
         let (mut block, end) = blocks_of(op)?;
+        if self.has_objects() {
+            if op.len > 0 {
+                self.ask(TraceOp::ObjectRead, op.file, op.offset, op.len);
+            }
+            return Ok(());
+        }
         if self.file(op.file).is_old {
             self.map(op.file, block, end)?;
         }
@@ -346,6 +360,10 @@ impl FileSystem {
     fn write_out(&mut self, number: u32, from: u64, end: u64) -> Result<(), FsError> {
         while let Some((mut block, stop)) = self.file(number).dirty.take(from, end) {
             self.dirty_blocks -= stop - block;
+            if self.has_objects() {
+                self.write_object(number, block, stop);
+                continue;
+            }
             self.map(number, block, stop)?;
             while block < stop {
                 let file = self.file(number);
@@ -371,6 +389,10 @@ impl FileSystem {
 
     fn sync(&mut self, number: u32, with_metadata: bool) -> Result<(), FsError> {
         self.write_out(number, 0, u64::MAX)?;
+        if self.has_objects() {
+            self.ask(TraceOp::ObjectFlush, number, 0, 0);
+            return Ok(());
+        }
         let file = self.file(number);
         if if with_metadata { file.has_changed } else { file.has_new_blocks } {
             self.commit()?;
@@ -400,15 +422,21 @@ impl FileSystem {
         check_end(op.offset, 0)?;
         self.drop_range(op.file, op.offset.div_ceil(BLOCK), u64::MAX);
         self.file(op.file).size = op.offset;
+        self.ask_store(TraceOp::ObjectTruncate, op.file, op.offset, 0);
         self.touch(op.file, true);
         Ok(())
     }
 
     fn allocate(&mut self, op: &FileOp) -> Result<(), FsError> {
         let (from, end) = blocks_of(op)?;
-        self.map(op.file, from, end)?;
+        if !self.has_objects() {
+            self.map(op.file, from, end)?;
+        }
         let file = self.file(op.file);
-        file.size = file.size.max(op.offset + op.len);
+        let size = file.size.max(op.offset + op.len);
+        if size > std::mem::replace(&mut file.size, size) {
+            self.ask_store(TraceOp::ObjectTruncate, op.file, size, 0);
+        }
         self.touch(op.file, true);
         Ok(())
     }
@@ -416,6 +444,9 @@ impl FileSystem {
     fn punch(&mut self, op: &FileOp) -> Result<(), FsError> {
         check_end(op.offset, op.len)?;
         let (from, end) = (op.offset.div_ceil(BLOCK), (op.offset + op.len) / BLOCK);
+        if op.len > 0 {
+            self.ask_store(TraceOp::ObjectPunch, op.file, op.offset, op.len);
+        }
         if from < end {
             self.drop_range(op.file, from, end);
             self.touch(op.file, true);
@@ -438,6 +469,7 @@ impl FileSystem {
 
     fn delete(&mut self, number: u32) {
         self.drop_range(number, 0, u64::MAX);
+        self.ask_store(TraceOp::ObjectDelete, number, 0, 0);
         let file = self.files.remove(&number).expect("checked by apply");
         self.gone.insert(number);
         self.hints.forget_file(number);

@@ -54,10 +54,22 @@ pub struct FileOp {
     pub len: u64,
 }
 
+/// What is under the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Below {
+    /// A volume of blocks: the model finds places and writes metadata.
+    #[default]
+    Blocks,
+    /// A store of objects, one for each file, which does that itself.
+    Objects,
+}
+
 /// How the model behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "options that are independent of each other")]
 pub struct FsOptions {
+    /// What the requests are for.
+    pub below: Below,
     /// Bytes of the volume; `None` is as many as are needed.
     pub size: Option<u64>,
     /// Where extents go.
@@ -85,6 +97,7 @@ pub struct FsOptions {
 impl Default for FsOptions {
     fn default() -> Self {
         Self {
+            below: Below::Blocks,
             size: None,
             fit: Fit::First,
             write_back: true,

@@ -152,6 +152,7 @@ mod tests {
             set: 0,
             endurance_group: 0,
             zones: Some(zones),
+            objects: false,
         };
         let params = Params::check(&INFO, "host.", &typed).map_err(|error| error.to_string())?;
         Config::new(&params, &info, &zones).map_err(|error| error.to_string())

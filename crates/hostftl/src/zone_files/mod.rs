@@ -139,7 +139,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         let places = (identity.zones, identity.ring, identity.zone_units);
         let mut this = Self {
             below,
-            infos: [NamespaceInfo { zones: None, ..info.clone() }],
+            infos: [NamespaceInfo { zones: None, objects: true, ..info.clone() }],
             files: Files::default(),
             space: Space::new(places, config.frontiers, config.floor_units, config.gc_low),
             capacity: 0,

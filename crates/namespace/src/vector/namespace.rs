@@ -64,6 +64,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
             set: 0,
             endurance_group: 0,
             zones: None,
+            objects: false,
         };
         let mut this = Self {
             infos: [info],

@@ -98,6 +98,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             set: 0,
             endurance_group: 0,
             zones: Some(zones),
+            objects: false,
         };
         Ok(Self {
             infos: [info],

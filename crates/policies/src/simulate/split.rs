@@ -45,11 +45,10 @@ impl Splitter {
     /// In words, if a volume or block number is too large to be told apart, or if it is an operation of
     /// zones: the data of an append has no address yet.
     pub fn units(&self, record: &IoRecord) -> Result<Units, String> {
-        if record.op.is_zone_op() {
+        if record.op.block_op().is_none() {
+            let of = if record.op.is_zone_op() { "a zoned device" } else { "a store of objects" };
             let op = record.op.letter();
-            return Err(format!(
-                "operation {op} of a zoned device: expected reads, writes, discards and flushes"
-            ));
+            return Err(format!("operation {op} of {of}: expected reads, writes, discards and flushes"));
         }
         let volume = volume(record)?;
         let end = record.offset.saturating_add(record.len);

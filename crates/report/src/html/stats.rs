@@ -93,7 +93,7 @@ fn facts(stats: &TraceStats) -> String {
 
 fn mix(stats: &TraceStats) -> String {
     let mix = &stats.mix;
-    let rows: [(&str, Amount, usize); 7] = [
+    let rows: [(&str, Amount, usize); 8] = [
         ("writes", mix.writes, 0),
         ("reads", mix.reads, 1),
         ("discards", mix.trims, 2),
@@ -101,6 +101,7 @@ fn mix(stats: &TraceStats) -> String {
         ("flushes", mix.flushes, 4),
         ("zone appends", mix.appends, 0),
         ("zone operations", mix.zone_ops, 4),
+        ("object operations", mix.object_ops, 4),
     ];
     let max = rows.iter().map(|r| r.1.requests).max().unwrap_or(0) as f64;
     let bars: Vec<Bar> = rows

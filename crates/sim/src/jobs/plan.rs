@@ -313,6 +313,7 @@ mod tests {
             set: i as u16,
             endurance_group: 0,
             zones: None,
+            objects: false,
         };
         capacities.iter().enumerate().map(info).collect()
     }

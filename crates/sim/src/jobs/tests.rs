@@ -46,6 +46,7 @@ impl Fake {
             set: 0,
             endurance_group: 0,
             zones: None,
+            objects: false,
         };
         Self {
             infos: capacities.iter().enumerate().map(info).collect(),

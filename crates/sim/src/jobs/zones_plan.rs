@@ -265,6 +265,7 @@ mod tests {
             set: 0,
             endurance_group: 0,
             zones: has_zones.then_some(shape),
+            objects: false,
         };
         let text = format!("[global]\nzonemode=zbd\nrw=write\nbs=64k\n{text}");
         let file = JobFile::parse("t.fio", &text).map_err(|error| error.to_string())?;

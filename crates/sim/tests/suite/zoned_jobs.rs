@@ -54,6 +54,7 @@ impl Zoned {
             set: 0,
             endurance_group: 0,
             zones: Some(shape),
+            objects: false,
         };
         Self { info: [info], table: ZoneTable::new(layout), now: 0, most_open: 0, resets: 0 }
     }

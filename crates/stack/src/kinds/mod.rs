@@ -6,6 +6,7 @@ pub(crate) mod host_ftl;
 pub(crate) mod pblk;
 pub(crate) mod vector;
 pub(crate) mod zone;
+pub(crate) mod zone_files;
 pub(crate) mod zone_map;
 
 pub use vector::VECTOR;
@@ -34,14 +35,23 @@ pub(crate) const BLOCK: StackKind = StackKind {
 };
 
 /// Every kind, the default first.
-pub static KINDS: &[StackKind] =
-    &[BLOCK, zone::KIND, zone_map::KIND, dm_zoned::KIND, vector::KIND, pblk::KIND, host_ftl::KIND];
+pub static KINDS: &[StackKind] = &[
+    BLOCK,
+    zone::KIND,
+    zone_map::KIND,
+    dm_zoned::KIND,
+    zone_files::KIND,
+    vector::KIND,
+    pblk::KIND,
+    host_ftl::KIND,
+];
 
 const NAMES: &[&str] = &[
     BLOCK.info.name,
     zone::KIND.info.name,
     zone_map::KIND.info.name,
     dm_zoned::KIND.info.name,
+    zone_files::KIND.info.name,
     vector::KIND.info.name,
     pblk::KIND.info.name,
     host_ftl::KIND.info.name,

@@ -8,6 +8,7 @@ mod pblk;
 mod plain;
 mod vector;
 mod zone;
+mod zone_files;
 mod zone_map;
 
 use crate::config::{ConfigError, Result, StackConfig};
@@ -38,6 +39,7 @@ pub static STACKS: &[StackEntry] = &[
     zone::ENTRY,
     zone_map::ENTRY,
     dm_zoned::ENTRY,
+    zone_files::ENTRY,
     vector::ENTRY,
     pblk::ENTRY,
     host_ftl::ENTRY,

@@ -3,7 +3,9 @@
 //! One header line, then one request a line: microseconds (decimals allowed), operation, byte offset, bytes.
 //! `R` reads, `W` writes, `D` discards, `Z` writes zeroes and `F` flushes. Zoned devices have five more: `A`
 //! appends to the zone whose first byte the offset is, `X` resets a zone, `N` finishes, `O` opens and `C`
-//! closes one; of these four the length is 0, or above 0 for every zone of the device. The header may name
+//! closes one; of these four the length is 0, or above 0 for every zone of the device. Stores of objects have
+//! `c` create, `d` delete, `w` write, `r` read, `t` set the size to the offset, `p` punch, and `f` make one
+//! object durable, or with a length above 0 all; the volume is the number of the object. The header may name
 //! three more columns, `volume`, `hint` and `kind` (what the file system keeps there: `file-data`,
 //! `superblock`, `group-descriptors`, `block-bitmap`, `inode-bitmap`, `inode-table`, `directory` or
 //! `journal`), in any order after the four. Time going back is an error.
@@ -13,7 +15,7 @@ use crate::error::shown;
 use crate::fields::{decimal, whole, whole32};
 use crate::gate::{Clock, Parsed};
 use crate::text::LineFormat;
-use crate::writer::lines;
+use crate::writer::{lines, unsupported};
 use nandscape_core::{BlockKind, Info, IoRecord, Origin, SimTime, TraceOp};
 use std::io::Write;
 
@@ -22,7 +24,7 @@ const HEADER: &[u8] = b"ts_us,op,offset,len";
 pub const ENTRY: Format = Format {
     info: Info {
         name: "csv",
-        summary: "native CSV with the header ts_us,op,offset,len (bytes; op R W D Z F, of zones A X N O C)",
+        summary: "native CSV with the header ts_us,op,offset,len (bytes; op R W D Z F, of zones A X N O C, of objects c d w r t p f)",
         source: "nandscape",
         params: &[],
     },
@@ -36,13 +38,18 @@ pub const ENTRY: Format = Format {
         Ok(Box::new(input.lines("csv", Clock::Strict, format)))
     },
     write: Some(|out, _| {
-        let (mut text, mut is_started) = (Vec::new(), false);
+        // Objects have numbers and hints. Whether there are any, the first request says.
+        let (mut text, mut has_objects) = (Vec::new(), None);
         lines(out, move |out, record| {
             text.clear();
-            if !std::mem::replace(&mut is_started, true) {
-                CsvLines::header(&mut text, false, false);
+            if has_objects.is_none() {
+                CsvLines::header(&mut text, record.op.is_object_op(), record.op.is_object_op());
             }
-            CsvLines::line(&mut text, record, false, false);
+            let has_objects = *has_objects.get_or_insert(record.op.is_object_op());
+            if record.op.is_object_op() && !has_objects {
+                return Err(unsupported(record, "csv", "objects from the first request on, or none"));
+            }
+            CsvLines::line(&mut text, record, has_objects, has_objects);
             out.write_all(&text)
         })
     }),
@@ -87,23 +94,12 @@ impl Csv {
 }
 
 pub(crate) fn op(field: &[u8]) -> Result<TraceOp, String> {
-    Ok(match field {
-        b"R" => TraceOp::Read,
-        b"W" => TraceOp::Write,
-        b"D" => TraceOp::Trim,
-        b"Z" => TraceOp::WriteZeroes,
-        b"F" => TraceOp::Flush,
-        b"A" => TraceOp::Append,
-        b"X" => TraceOp::Reset,
-        b"N" => TraceOp::Finish,
-        b"O" => TraceOp::Open,
-        b"C" => TraceOp::Close,
-        _ => {
-            return Err(format!(
-                "op is {}: expected R, W, D, Z or F, or A, X, N, O or C of a zone",
-                shown(field)
-            ));
-        }
+    let known = if let [letter] = field { TraceOp::of_letter(*letter) } else { None };
+    known.ok_or_else(|| {
+        format!(
+            "op is {}: expected R, W, D, Z or F, or A, X, N, O or C of a zone, or c, d, w, r, t, p or f of an object",
+            shown(field)
+        )
     })
 }
 
@@ -146,6 +142,12 @@ impl LineFormat for Csv {
                 }
                 Extra::Kind => self.kind = kind(field("kind")?)?,
             }
+        }
+        if op.is_object_op() && !self.extra.contains(&Extra::Volume) {
+            return Err(format!(
+                "operation {} of an object: expected a column volume with its number",
+                op.letter()
+            ));
         }
         if rest.is_some() {
             return Err(format!("{} has more columns than the header", shown(line)));

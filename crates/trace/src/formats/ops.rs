@@ -8,8 +8,9 @@
 //! rename. For `X.ops.csv` it is looked for in `X.files.csv`, with or without `.zst`, `.gz` or `.xz`.
 //!
 //! The requests that come out are those of a device under a file system: what their file, writer and kind of
-//! block is goes with them ([`nandscape_core::Origin`]). With `level=file` they are those of the programs,
-//! each file a volume of its own.
+//! block is goes with them ([`nandscape_core::Origin`]). Where the device is a store of objects, they are what
+//! a page cache makes of the calls, each file an object (`level=object`). With `level=file` they are those of
+//! the programs, each file a volume of its own.
 
 use super::{Confidence, Format, Input};
 use crate::decode::decompress;
@@ -22,7 +23,7 @@ use crate::options::BoxReader;
 use nandscape_core::{
     Info, IoRecord, Origin, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys, units,
 };
-use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, Fit, FsError, FsOptions};
+use nandscape_host::fs::{Below, FileNames, FileOp, FileOpKind, FileSystem, Fit, FsError, FsOptions};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -31,13 +32,16 @@ const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
 const NAMES_HEADER: &[u8] = b"file,path";
 /// Name of the format of file operations.
 pub const FILE_OPERATIONS: &str = "ops";
+/// What such a recording is called where its files are objects.
+const OBJECT_LEVEL: &str = "ops:level=object";
 /// What such a recording is called where its files are not placed on blocks.
 pub const FILE_LEVEL: &str = "ops:level=file";
 
 keys! { PARAMS:
-    LEVEL: String = choice(&["device", "file"]) or "device",
-        "device: requests below the file system model; file: what programs asked for, each file a volume (only FILES \
-         of the other keys matters then)";
+    LEVEL: String = choice(&["auto", "device", "object", "file"]) or "auto",
+        "device: requests below the file system model; object: requests of a store of objects, below the page cache; \
+         file: what programs asked for, each file a volume (only FILES of the other keys matters then); auto: object \
+         where the stack takes objects, else device";
     FILES: Option<String> = text(),
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
     SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
@@ -76,8 +80,17 @@ fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let (format, fs) = if params.get(LEVEL) == "file" {
         (FILE_LEVEL, Model::Files(Files::default()))
     } else {
-        let fs = FileSystem::new(options(params)?, names).map_err(|error| error.to_string())?;
-        (FILE_OPERATIONS, Model::Blocks(Box::new(fs)))
+        let mut options = options(params)?;
+        let takes_objects = match params.get(LEVEL) {
+            "auto" => input.settings.takes_objects,
+            level => level == "object",
+        };
+        let mut format = FILE_OPERATIONS;
+        if takes_objects {
+            (options.below, options.journal, format) = (Below::Objects, None, OBJECT_LEVEL);
+        }
+        let fs = FileSystem::new(options, names).map_err(|error| error.to_string())?;
+        (format, Model::Blocks(Box::new(fs)))
     };
     Ok(Box::new(Ops {
         lines: Lines::new(input.bytes),
@@ -103,6 +116,7 @@ fn options(params: &Params) -> Result<FsOptions, String> {
         return Err(params.error(INTERVAL, "a time above 0").to_string());
     }
     Ok(FsOptions {
+        below: Below::Blocks,
         size: params.get(SIZE),
         fit: if params.get(FIT) == "next" { Fit::Next } else { Fit::First },
         write_back: params.get(CACHE) == "back",
@@ -175,7 +189,7 @@ struct Ops {
 
 /// What becomes of file operations.
 enum Model {
-    /// Requests of a device under a file system.
+    /// Requests of a device or a store of objects under a file system.
     Blocks(Box<FileSystem>),
     /// What programs asked for.
     Files(Files),

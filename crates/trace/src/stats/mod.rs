@@ -84,6 +84,9 @@ pub struct Mix {
     /// Operations on the state of zones (no bytes).
     #[serde(skip_serializing_if = "Amount::is_none")]
     pub zone_ops: Amount,
+    /// Creations, deletions and changes of the size of objects (no bytes).
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    pub object_ops: Amount,
 }
 
 /// Where starts and ends of reads and writes lie inside units of one size.
@@ -275,16 +278,19 @@ impl Gather {
         self.times = Some((self.times.map_or(at, |(first, _)| first), at));
         self.add_point(record);
         let amount = match record.op {
-            TraceOp::Read => &mut self.mix.reads,
-            TraceOp::Write => &mut self.mix.writes,
-            TraceOp::Trim => &mut self.mix.trims,
+            TraceOp::Read | TraceOp::ObjectRead => &mut self.mix.reads,
+            TraceOp::Write | TraceOp::ObjectWrite => &mut self.mix.writes,
+            TraceOp::Trim | TraceOp::ObjectPunch => &mut self.mix.trims,
             TraceOp::WriteZeroes => &mut self.mix.write_zeroes,
-            TraceOp::Flush => &mut self.mix.flushes,
+            TraceOp::Flush | TraceOp::ObjectFlush => &mut self.mix.flushes,
+            TraceOp::ObjectCreate | TraceOp::ObjectDelete | TraceOp::ObjectTruncate => {
+                &mut self.mix.object_ops
+            }
             TraceOp::Append => &mut self.mix.appends,
             TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => &mut self.mix.zone_ops,
         };
         amount.requests += 1;
-        amount.bytes += if record.op.zone_action().is_some() { 0 } else { record.len };
+        amount.bytes += if record.op.has_no_bytes() { 0 } else { record.len };
         if record.op == TraceOp::Reset {
             for (offset, len) in self.pointers.reset(record) {
                 self.contract.discard(record.volume, offset, len);

@@ -1,5 +1,5 @@
 //! Where appends go: the write pointers of zones, as a device that is empty when the workload begins has
-//! them.
+//! them; and how long objects are.
 
 use nandscape_core::{IoRecord, TraceOp};
 use std::collections::BTreeMap;
@@ -9,10 +9,13 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Pointers {
     next: BTreeMap<(u32, u64), u64>,
+    /// Bytes of objects.
+    sizes: BTreeMap<u32, u64>,
 }
 
 impl Pointers {
-    /// The same request of a block device: an append becomes the write that it leads to.
+    /// The same request of a block device: an append becomes the write that it leads to, an object a volume
+    /// of its own whose lost bytes are discarded.
     pub(super) fn place(&mut self, record: &IoRecord) -> IoRecord {
         let IoRecord { volume, offset, len, .. } = *record;
         match record.op {
@@ -33,8 +36,29 @@ impl Pointers {
                 self.next.entry((volume, offset)).or_insert(offset);
                 *record
             }
+            _ if record.op.is_object_op() => self.place_object(record),
             _ => *record,
         }
+    }
+
+    fn place_object(&mut self, record: &IoRecord) -> IoRecord {
+        let IoRecord { volume, offset, len, .. } = *record;
+        let size = self.sizes.entry(volume).or_insert(0);
+        let (op, offset, len) = match record.op {
+            TraceOp::ObjectWrite => {
+                *size = offset.saturating_add(len).max(*size);
+                (TraceOp::Write, offset, len)
+            }
+            TraceOp::ObjectRead => (TraceOp::Read, offset, len),
+            TraceOp::ObjectPunch => (TraceOp::Trim, offset, len),
+            TraceOp::ObjectTruncate => {
+                let old = std::mem::replace(size, offset);
+                (TraceOp::Trim, offset, old.saturating_sub(offset))
+            }
+            TraceOp::ObjectDelete => (TraceOp::Trim, 0, std::mem::take(size)),
+            _ => (TraceOp::Flush, 0, 0),
+        };
+        IoRecord { op, offset, len, ..*record }
     }
 
     /// Moves the pointers back that a reset is for; gives the bytes before them, as offset and length.
@@ -68,5 +92,20 @@ mod tests {
         assert_eq!(place(TraceOp::Reset, 1000, 0), (1000, vec![(1000, 25)]));
         assert_eq!(place(TraceOp::Append, 1000, 10), (1000, vec![]));
         assert_eq!(place(TraceOp::Reset, 0, IoRecord::EVERY_ZONE).1, [(0, 7), (1000, 10)]);
+    }
+
+    #[test]
+    fn objects_are_volumes_whose_lost_bytes_are_discarded() {
+        let mut pointers = Pointers::default();
+        let mut place = |op, offset, len| {
+            let record = IoRecord { at: SimTime(0), offset, len, volume: 3, hint: 0, op };
+            let placed = pointers.place(&record);
+            (placed.op, placed.volume, placed.offset, placed.len)
+        };
+        assert_eq!(place(TraceOp::ObjectWrite, 100, 900), (TraceOp::Write, 3, 100, 900));
+        assert_eq!(place(TraceOp::ObjectTruncate, 600, 0), (TraceOp::Trim, 3, 600, 400));
+        assert_eq!(place(TraceOp::ObjectTruncate, 800, 0), (TraceOp::Trim, 3, 800, 0));
+        assert_eq!(place(TraceOp::ObjectDelete, 0, 0), (TraceOp::Trim, 3, 0, 800));
+        assert_eq!(place(TraceOp::ObjectDelete, 0, 0), (TraceOp::Trim, 3, 0, 0));
     }
 }

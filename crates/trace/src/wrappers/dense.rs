@@ -26,12 +26,13 @@ pub(crate) fn dense(inner: BoxReader, source: &str, map: Arc<DenseMap>) -> impl 
     let source = source.to_owned();
     let mut dense = Dense { map, hint: 0 };
     Changed::new(inner, move |record| {
-        if record.op.is_zone_op() {
-            let op = record.op.letter();
+        if record.op.block_op().is_none() {
+            let of = if record.op.is_zone_op() { "a zone" } else { "an object" };
             return Err(io(
                 &source,
                 format!(
-                    "operation {op} of a zone at {}: expected none with --remap dense, which moves addresses",
+                    "operation {} of {of} at {}: expected none with --remap dense, which moves addresses",
+                    record.op.letter(),
                     record.offset
                 ),
             ));

@@ -3,6 +3,7 @@
 //! The first volume that is met starts at 0. Only when a second one turns up does the workload get scanned
 //! for the largest end of each, so that a file with one volume costs one pass. The others follow in the order
 //! of their numbers, each start rounded up to 1 MiB. What a request says of its volume goes on as its origin.
+//! Operations on objects go through as they are.
 //! An operation on every zone of a volume has no form beside other volumes, and is refused.
 
 use super::Changed;
@@ -32,6 +33,10 @@ pub(crate) fn side_by_side(inner: BoxReader, source: &str, scan: Scanner) -> imp
     let source = source.to_owned();
     let mut volumes = SideBySide { source, scan, first: None, last: (0, 0), resets_all: false, bases: None };
     Changed::new(inner, move |record| {
+        // Objects have numbers; where they are, the store knows.
+        if record.op.is_object_op() {
+            return Ok(());
+        }
         let base = volumes.base(record.volume)?;
         volumes.resets_all |= record.is_for_every_zone();
         if volumes.resets_all && volumes.bases.is_some() {

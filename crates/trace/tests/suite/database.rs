@@ -6,7 +6,7 @@ use nandscape_trace::{OpenOptions, Target, open};
 use std::collections::BTreeMap;
 
 const K: u64 = 1024;
-const TARGET: Target = Target { capacity_bytes: 1 << 30, page_bytes: 4096 };
+const TARGET: Target = Target { capacity_bytes: 1 << 30, ..Target::NONE };
 
 /// Every load, with sizes for an area of 8 MiB.
 const LOADS: [&str; 5] = [

@@ -5,7 +5,7 @@ use nandscape_trace::{OpenOptions, StatsOptions, Target, TraceStats, Workload, c
 use std::io::Write;
 use std::path::Path;
 
-const TARGET: Target = Target { capacity_bytes: 1 << 30, page_bytes: 4096 };
+const TARGET: Target = Target { capacity_bytes: 1 << 30, ..Target::NONE };
 const MIB: u64 = 1 << 20;
 
 fn all(text: &str, options: &OpenOptions) -> Result<Vec<IoRecord>, TraceError> {

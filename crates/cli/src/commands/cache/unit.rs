@@ -31,7 +31,7 @@ pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader> {
     let capacity =
         units::parse_size(&args.capacity).map_err(|error| Failure::usage(format!("--capacity {error}")))?;
     let options = open_options(&args.reading, args.seed)?;
-    let target = Target { capacity_bytes: capacity, page_bytes: BLOCK_BYTES };
+    let target = Target { capacity_bytes: capacity, page_bytes: BLOCK_BYTES, ..Target::NONE };
     Ok(nandscape_trace::open(workload, &options, target)?)
 }
 
