@@ -222,6 +222,23 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
         );
         pairs.push(("chunk changes", text));
     }
+    if let Some(objects) = &r.between.objects {
+        let text = format!(
+            "{} with {} in {} extents, space amplification {}",
+            grouped(objects.objects),
+            format_bytes(objects.live_bytes),
+            grouped(objects.extents),
+            ratio(objects.space_amplification())
+        );
+        pairs.push(("objects", text));
+        let text = format!(
+            "{} emptied, {} finished early, {} moved to empty them",
+            grouped(objects.resets),
+            grouped(objects.finishes),
+            format_bytes(objects.moved_bytes)
+        );
+        pairs.push(("object zones", text));
+    }
     pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
     if r.speed.time.wall_s > 0.0 {
         let text = format!(

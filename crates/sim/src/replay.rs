@@ -182,6 +182,11 @@ impl<'a> Runner<'a> {
         /// Deep enough to keep every die busy and shallow enough to keep event queues short.
         const DEPTH: u32 = 64;
         let info = &self.subsystem.namespaces()[0];
+        if info.objects {
+            let message =
+                "precondition: a store of objects has no addresses to fill: expected none".to_owned();
+            return Ok(Some(RunError { request: 0, message }));
+        }
         let records = precondition.records(info, seed);
         let mut recorder = Recorder::new(false);
         let mut now = SimTime::ZERO;

@@ -14,8 +14,8 @@ pub use zones::{ZoneShown, ZonesResult};
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, OpCounts, PlacementReport, StreamReport,
-    WorkloadInfo,
+    CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, ObjectReport, OpCounts, PlacementReport,
+    StreamReport, WorkloadInfo,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,6 +90,9 @@ pub struct BetweenResult {
     /// Chunks, where the host has vector access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<ChunksResult>,
+    /// A store of objects, where the host has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectReport>,
     /// What the host's stream policy did; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyResult>,

@@ -165,6 +165,7 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         between: BetweenResult {
             zones: ZonesResult::of(&inside),
             chunks: ChunksResult::of(&inside, 0),
+            objects: inside.objects(),
             policy: None,
         },
         cache: inside.cache().map(|report| {

@@ -190,6 +190,13 @@ fn replay_on(
                 .to_owned(),
         );
     }
+    if result.error.is_some() && subsystem.namespaces()[0].objects {
+        result.notes.push(
+            "a store of files takes recordings of file operations (ops) and operations on objects (csv); --stack zone-map \
+             takes any load"
+                .to_owned(),
+        );
+    }
     if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

@@ -299,3 +299,68 @@ fn the_volume_always_holds_what_the_files_do() {
         assert_eq!(fs.dirty_blocks, 0);
     }
 }
+
+/// What comes out of a page cache over a store of objects, as `letter file:offset+bytes hint`.
+fn objects(options: FsOptions, ops: &[FileOp]) -> Vec<String> {
+    let mut fs =
+        FileSystem::new(FsOptions { below: Below::Objects, journal: None, ..options }, FileNames::new())
+            .unwrap();
+    let mut out = Vec::new();
+    let mut drain = |fs: &mut FileSystem| {
+        let mut line = Vec::new();
+        while let Some(IoRecord { op, volume, offset, len, hint, .. }) = fs.next_request() {
+            assert_eq!(fs.origin().file, volume);
+            line.push(format!("{} {volume}:{offset}+{len} {hint}", op.letter()));
+        }
+        out.push(line.join(", "));
+    };
+    for op in ops {
+        fs.apply(op).unwrap();
+        drain(&mut fs);
+    }
+    fs.finish().unwrap();
+    drain(&mut fs);
+    out
+}
+
+#[test]
+fn over_a_store_of_objects_only_the_page_cache_is_left() {
+    use FileOpKind::*;
+    let options = FsOptions { largest_request: 8192, reads: true, ..FsOptions::default() };
+    let ops = [
+        op(0, Create, 1, 0, 0),
+        op(0, Hint, 1, 0, 3),
+        op(0, Write, 1, 0, 9000),
+        op(0, Fsync, 1, 0, 0),
+        // In the cache until it expires; sizes are to the byte.
+        op(1, Write, 1, 9000, 1000),
+        op(1, Truncate, 1, 9500, 0),
+        op(1, Read, 1, 100, 50),
+        op(1, Punch, 1, 10, 20),
+        op(1, Allocate, 1, 0, 20_000),
+        op(1, Rename, 1, 0, 0),
+        op(40, Create, 2, 0, 0),
+        // Deleted before it is ever written.
+        op(41, Write, 2, 0, 100),
+        op(41, Delete, 2, 0, 0),
+    ];
+    assert_eq!(
+        objects(options, &ops),
+        [
+            "c 1:0+0 0",
+            "",
+            "",
+            "w 1:0+8192 3, w 1:8192+808 3, f 1:0+0 0",
+            "",
+            "t 1:9500+0 0",
+            "r 1:100+50 0",
+            "p 1:10+20 0",
+            "t 1:20000+0 0",
+            "",
+            "w 1:8192+4096 3, c 2:0+0 0",
+            "",
+            "d 2:0+0 0",
+            "f 0:0+1 0",
+        ]
+    );
+}

@@ -16,9 +16,10 @@ keys! { PARAMS:
     OPEN_ZONES: u32 = int(2, 1 << 10) or "12",
         "most zones with data that are open, as far as the device allows: one for moved data, one that only \
          data with hint 2 (short) may open, if there are at least three";
-    PLACEMENT: String = choice(&placement::NAMES) or "zenfs",
-        "which open zone takes data. zenfs: the nearest longer lifetime by hints; learned: the nearest time of \
-         death, by what files of a hint lived so far; none: any";
+    PLACEMENT: String = choice(&placement::NAMES) or "learned",
+        "which open zone takes data. learned: the nearest time of death, by what files of a hint lived so far; \
+         zenfs: the nearest longer lifetime by hints, and if there is none, a zone is finished to open another; \
+         none: any";
     FINISH_THRESHOLD: u32 = int(0, 100) or "0",
         "an open zone with less than this percentage left is finished when another one is to be opened";
     VICTIM: String = choice(&victim::NAMES) or "greedy", "which zone is reclaimed";

@@ -37,8 +37,8 @@ pub(super) struct Placement {
 
 /// Every policy.
 pub(super) static PLACEMENTS: [Placement; 3] = [
-    Placement { name: "zenfs", fit: zenfs },
     Placement { name: "learned", fit: learned },
+    Placement { name: "zenfs", fit: zenfs },
     Placement { name: "none", fit: |_| 0 },
 ];
 

@@ -149,7 +149,7 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
         parts.push(("flash", "Flash operations by cause", bars::flash_operations(&page)));
         parts.push(("cache", "Cache", beside::caches(runs)));
         parts.push(("streams", "Streams and placement handles", beside::streams(runs)));
-        parts.push(("zones", "Zones and chunks", zones::zones(&page)));
+        parts.push(("zones", "Zones, chunks and objects", zones::zones(&page)));
         parts.push(("wear", "Wear", sections::wear(&page)));
         parts.push(("cost", "Cost", tables::cost(&page)));
     }

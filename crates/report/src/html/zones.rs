@@ -6,20 +6,20 @@ use super::escape::text;
 use super::maps::base64;
 use super::tables::frame;
 use crate::number::grouped;
-use nandscape_core::Word;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_core::zone::ZoneState;
+use nandscape_core::{ObjectReport, Word};
 use nandscape_sim::result::{ChunksResult, ZonesResult};
 use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// The zones and chunks of every run that has any.
+/// The zones, chunks and objects of every run that has any.
 pub(super) fn zones(page: &Page<'_>) -> String {
     let mut out = String::new();
     for (number, run) in page.runs.iter().enumerate() {
         let between = &run.result.between;
-        if between.zones.is_none() && between.chunks.is_none() {
+        if between.zones.is_none() && between.chunks.is_none() && between.objects.is_none() {
             continue;
         }
         if page.runs.len() > 1 {
@@ -34,6 +34,9 @@ pub(super) fn zones(page: &Page<'_>) -> String {
         }
         if let Some(chunks) = &between.chunks {
             out.push_str(&facts(&chunk_pairs(chunks)));
+        }
+        if let Some(objects) = &between.objects {
+            out.push_str(&facts(&object_pairs(objects)));
         }
     }
     out
@@ -70,6 +73,20 @@ fn chunk_pairs(chunks: &ChunksResult) -> Vec<(&'static str, String)> {
         ("Chunks reset", grouped(counts.resets)),
         ("Closed early", grouped(counts.early_closes)),
         ("Largest wear index", chunks.wear_max.to_string()),
+    ]
+}
+
+fn object_pairs(objects: &ObjectReport) -> Vec<(&'static str, String)> {
+    let amplification = objects.space_amplification();
+    vec![
+        ("Objects", grouped(objects.objects)),
+        ("Extents", grouped(objects.extents)),
+        ("Live data", format_bytes(objects.live_bytes)),
+        ("Zones in use hold", format_bytes(objects.used_bytes)),
+        ("Space amplification", amplification.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"))),
+        ("Zones emptied", grouped(objects.resets)),
+        ("Zones finished early", grouped(objects.finishes)),
+        ("Moved to empty zones", format_bytes(objects.moved_bytes)),
     ]
 }
 

@@ -11,6 +11,7 @@ mod host;
 mod interfaces;
 mod job_files;
 mod journal;
+mod objects;
 mod sets;
 mod stacks;
 mod storing;

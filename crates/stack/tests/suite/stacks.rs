@@ -28,7 +28,8 @@ fn typed(stack: &str, sets: &[&str]) -> Typed {
     typed
 }
 
-fn config(stack: &str, sets: &[&str]) -> StackConfig {
+/// The configuration of a stack over the small device.
+pub(crate) fn config(stack: &str, sets: &[&str]) -> StackConfig {
     typed(stack, sets).check().unwrap_or_else(|error| panic!("{stack} {sets:?}: {error}"))
 }
 

@@ -503,6 +503,21 @@ mod tests {
             ]
         );
         assert_eq!(reader.info().skipped, 1, "stores to a mapping are not known");
+        let objects = all("ops:level=object", text).unwrap();
+        let short: Vec<_> = objects.iter().map(|r| (r.op, r.volume, r.offset, r.len, r.hint)).collect();
+        assert_eq!(
+            short,
+            [
+                (TraceOp::ObjectCreate, 1, 0, 0, 0),
+                (TraceOp::ObjectCreate, 2, 0, 0, 0),
+                (TraceOp::ObjectWrite, 1, 0, 9000, 3),
+                (TraceOp::ObjectFlush, 1, 0, 0, 0),
+                (TraceOp::ObjectTruncate, 1, 4000, 0, 0),
+                (TraceOp::ObjectDelete, 1, 0, 0, 0),
+                (TraceOp::ObjectDelete, 2, 0, 0, 0),
+                (TraceOp::ObjectFlush, 0, 0, 1, 0),
+            ]
+        );
         let error = all("ops:level=file", &format!("{SAMPLE}50,write,5,9,0,1\n")).unwrap_err().to_string();
         assert!(error.contains("line 6: file 9 was neither created nor opened"), "{error}");
         let error = all("ops:level=blocks", SAMPLE).unwrap_err().to_string();

@@ -44,6 +44,9 @@ struct Form {
 
 const RW: &[TraceOp] = &[TraceOp::Read, TraceOp::Write];
 const ALL: &[TraceOp] = &TraceOp::ALL;
+/// Those of objects, which a file has all or none of.
+const OBJECTS: &[TraceOp] = ALL.split_at(10).1;
+const OTHERS: &[TraceOp] = ALL.split_at(10).0;
 
 const fn form(
     call: &'static str,
@@ -56,7 +59,8 @@ const fn form(
 }
 
 const FORMS: &[Form] = &[
-    form("csv", 1, false, (false, false), ALL),
+    form("csv", 1, false, (false, false), OTHERS),
+    Form { hints: true, ..form("csv", 1, false, (false, false), OBJECTS) },
     Form { hints: true, ..form("nst", 1, false, (false, false), ALL) },
     form("msr", 100, true, (false, false), RW),
     form("spc", 1, false, (true, false), RW),
@@ -126,13 +130,19 @@ fn what_a_format_cannot_hold_is_refused_or_left_out_and_counted() {
     assert!(error.contains("mqsim cannot hold D at 0 of 512 B"), "{error}");
     let done = convert_skipping(list(&records), "mqsim", &mut Vec::new()).unwrap();
     assert_eq!(done, Converted { written: 2, left_out: 2 });
-    for op in TraceOp::ALL.into_iter().filter(|op| op.is_zone_op()) {
+    assert!(OBJECTS.iter().all(|op| op.is_object_op()) && !OTHERS.iter().any(|op| op.is_object_op()));
+    for op in TraceOp::ALL.into_iter().filter(|op| op.block_op().is_none()) {
         for format in ["fio", "msr", "spc", "mqsim", "disksim", "alibaba"] {
             let error = convert(list(&[io(op, 0)]), format, &mut Vec::new()).unwrap_err().to_string();
             let expected = format!("{format} cannot hold {} at 0 of 512 B: expected", op.letter());
             assert!(error.contains(&expected), "{error}");
         }
     }
+    let mixed = [io(TraceOp::Write, 0), io(TraceOp::ObjectWrite, 0)];
+    let error = convert(list(&mixed), "csv", &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("csv cannot hold w at 0 of 512 B: expected objects from the first"), "{error}");
+    let error = read("csv", b"ts_us,op,offset,len\n0,w,0,512\n").unwrap_err().to_string();
+    assert!(error.contains("expected a column volume"), "{error}");
     let error = convert(list(&records), "systor", &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("cannot be written") && error.contains("csv, nst"), "{error}");
 }

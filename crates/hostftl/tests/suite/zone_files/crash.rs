@@ -407,7 +407,7 @@ fn cases(sabotage: Sabotage) -> [Setup<'static, FileHost>; 3] {
         case("zone-files", &[], sabotage),
         case(
             "zone-files, learned",
-            &[("placement", "learned"), ("gc_step", "3"), ("meta_zones", "5")],
+            &[("placement", "zenfs"), ("gc_step", "3"), ("meta_zones", "5")],
             sabotage,
         ),
         case(

@@ -60,15 +60,15 @@ fn lifetimes_keep_reclaim_from_moving_data() {
     // By its rule, files without a lifetime have zones of their own.
     let hints = [Hint::SHORT, Hint::NONE];
     let none = moved(&[("placement", "none")], hints);
-    let zenfs = moved(&[], hints);
+    let zenfs = moved(&[("placement", "zenfs")], hints);
     assert!(zenfs * 3.0 < none, "zenfs moves {zenfs:.3}, none {none:.3}");
-    let learned = moved(&[("placement", "learned")], hints);
+    let learned = moved(&[], hints);
     assert!(learned * 3.0 < none, "learned moves {learned:.3}, none {none:.3}");
     // Where the hint of some is longer, the rule puts the short-lived ones into their zones, and leaves holes
     // there. Numbers that say nothing of lifetimes are learned like any others.
     for classes in [[Hint::SHORT, Hint::EXTREME], [Hint(40), Hint(7)]] {
-        let zenfs = moved(&[], classes);
-        let learned = moved(&[("placement", "learned")], classes);
+        let zenfs = moved(&[("placement", "zenfs")], classes);
+        let learned = moved(&[], classes);
         assert!(
             learned * 3.0 < none.min(zenfs),
             "learned moves {learned:.3}, zenfs {zenfs:.3}, none {none:.3}"

@@ -91,7 +91,7 @@ fn files_are_what_was_written_over_restarts() {
     let small = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
     let large = Mix { most_bytes: 30_000, most_size: 60_000, unit: 512 };
     run(1, &[], 40_000, small);
-    run(2, &[("placement", "learned"), ("finish_threshold", "30")], 25_000, small);
+    run(2, &[("placement", "zenfs"), ("finish_threshold", "30")], 25_000, small);
     run(3, &[("placement", "none"), ("victim", "fifo"), ("gc_step", "3")], 15_000, small);
     assert!(run(4, &[("background_gc", "true"), ("reserve", "4")], 10_000, large) > 0, "space runs out");
     assert!(run(5, &[("gc_low", "1"), ("open_zones", "2"), ("meta_zones", "5")], 10_000, large) > 0);

@@ -97,7 +97,7 @@ fn replace(name: &str, size: u64, keys: &[(&str, &str)]) -> f64 {
 
 #[test]
 fn files_that_take_95_percent_are_replaced_five_times_without_a_full_store() {
-    for keys in [&[][..], &[("placement", "learned")], &[("placement", "none")]] {
+    for keys in [&[][..], &[("placement", "zenfs")], &[("placement", "none")]] {
         assert!(replace("a file a zone", ZONE, keys) <= 1.10, "{keys:?}");
         assert!(replace("four files a zone", ZONE / 4, keys) <= 1.20, "{keys:?}");
     }

@@ -1,0 +1,137 @@
+//! Recordings of file operations on stores of objects, beside block devices.
+
+use crate::stacks::config;
+use nandscape_core::command::Payload;
+use nandscape_core::{Extent, Hint, ObjectCommand, ObjectId, Reply, SimTime};
+use nandscape_stack::{CompareOptions, RunOptions, Storage, build_stored, compare, replay};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const PAGE: u64 = 4096;
+
+fn file(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Files of `pages` pages come and go, `live` at a time, each synced once.
+fn recording(files: u64, live: u64, pages: u64) -> String {
+    let mut text = "ts_us,op,pid,file,offset,len\n".to_owned();
+    let mut op = |at, op, file, len| writeln!(text, "{at},{op},1,{file},0,{len}").unwrap();
+    for number in 1..=files {
+        op(number * 1000, "create", number, 0);
+        op(number * 1000, "hint", number, 2 + number % 3);
+        op(number * 1000, "write", number, pages * PAGE);
+        op(number * 1000, "fsync", number, 0);
+        if number > live {
+            op(number * 1000, "delete", number - live, 0);
+        }
+    }
+    text
+}
+
+#[test]
+fn files_of_a_recording_are_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = file(folder.path(), "t.ops.csv", &recording(300, 20, 10));
+    for sets in [&[][..], &["zone.on=vector"], &["ftl.placement=zenfs"]] {
+        let run = replay(&config("zone-files", sets), recording.to_str().unwrap(), &RunOptions::default());
+        let run = run.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+        assert!(run.is_complete(), "{sets:?}: {:?}", run.result.error);
+        let result = &run.result;
+        assert_eq!(result.workload.format, "ops:level=object", "{sets:?}");
+        assert_eq!(result.host.write_bytes, 300 * 10 * PAGE, "{sets:?}");
+        assert!(result.flash.programs >= 300 * 10 && result.waf.pages.unwrap() < 2.0, "{:?}", result.waf);
+        let objects = result.between.objects.as_ref().expect("a store of objects");
+        assert_eq!((objects.objects, objects.live_bytes), (20, 20 * 10 * PAGE), "{sets:?}");
+        // What died is emptied without moving anything but its last neighbours.
+        assert!(objects.resets > 40, "{sets:?}: {objects:?}");
+    }
+}
+
+#[test]
+fn a_comparison_gives_blocks_to_block_devices_and_objects_to_stores() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = file(folder.path(), "t.ops.csv", &recording(40, 20, 10));
+    let journal = "workload.format=ops:journal=64KiB";
+    let configs = [
+        config("block", &[journal]),
+        config("zone-map", &[journal, "ftl.op=0.3"]),
+        config("zone-files", &[journal]),
+    ];
+    let loads = [recording.to_str().unwrap().to_owned()];
+    let runs = compare(&configs, &loads, CompareOptions::default(), &RunOptions::default()).unwrap();
+    let formats: Vec<&str> = runs.iter().map(|run| &*run.result.workload.format).collect();
+    assert_eq!(formats, ["ops", "ops", "ops:level=object"]);
+    for run in &runs {
+        assert!(run.is_complete(), "{}: {:?}", run.label, run.result.error);
+        assert_eq!(run.result.between.objects.is_some(), run.label == "zone-files", "{}", run.label);
+    }
+    // A file system writes metadata and its journal besides.
+    let [block, _, files] = [0, 1, 2].map(|number: usize| runs[number].result.host.write_bytes);
+    assert!(files == 40 * 10 * PAGE && block > files, "{block} {files}");
+}
+
+#[test]
+fn operations_on_objects_replay_from_the_native_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "ts_us,op,offset,len,volume,hint\n0,c,0,0,5,2\n0,w,0,40960,5,2\n1,p,4096,8192,5,0\n2,f,0,0,5,0\n\
+                3,r,0,40960,5,0\n4,t,20480,0,5,0\n5,c,0,0,6,0\n5,w,0,100,6,0\n6,f,0,1,0,0\n7,d,0,0,6,0\n";
+    let trace = file(folder.path(), "t.csv", text);
+    let run = replay(&config("zone-files", &[]), trace.to_str().unwrap(), &RunOptions::default()).unwrap();
+    assert!(run.is_complete(), "{:?}", run.result.error);
+    let objects = run.result.between.objects.unwrap();
+    assert_eq!((objects.objects, objects.live_bytes), (1, 20_480 - 8192));
+    assert_eq!((run.result.host.reads, run.result.host.writes), (1, 2));
+    let again = "ts_us,op,offset,len,volume\n0,c,0,0,5\n0,c,0,0,5\n";
+    let trace = file(folder.path(), "again.csv", again);
+    let run = replay(&config("zone-files", &[]), trace.to_str().unwrap(), &RunOptions::default()).unwrap();
+    let error = run.result.error.unwrap().message;
+    assert!(error.contains("request 2") && error.contains("expected a number that no object has"), "{error}");
+}
+
+#[test]
+fn what_a_store_cannot_take_is_refused_with_what_it_takes() {
+    let refused = |sets: &[&str], load: &str| {
+        let run = replay(&config("zone-files", sets), load, &RunOptions::default()).unwrap();
+        assert!(
+            run.result.notes.iter().any(|note| note.contains("file operations")),
+            "{:?}",
+            run.result.notes
+        );
+        run.result.error.unwrap().message
+    };
+    let error = refused(&[], "uniform:bs=4k,count=50");
+    assert!(error.contains("not supported"), "{error}");
+    let error = refused(&["workload.precondition=fill"], "uniform:bs=4k,count=50");
+    assert!(error.contains("no addresses to fill"), "{error}");
+}
+
+#[test]
+fn an_image_of_files_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = Storage::Image(folder.path().join("files.img"));
+    let config = config("zone-files", &[]);
+    let object = ObjectId(7);
+    let bytes: Vec<u8> = (0..10_000u32).map(|at| (at % 251) as u8).collect();
+    {
+        let mut stack = build_stored(&config, &image).unwrap().subsystem;
+        for (command, payload) in [
+            (ObjectCommand::Create { object, hint: Hint::SHORT }, Payload::None),
+            (
+                ObjectCommand::Write { object, extent: Extent::new(0, 10_000), hint: None },
+                Payload::Write(&bytes),
+            ),
+            (ObjectCommand::Flush { object: Some(object) }, Payload::None),
+        ] {
+            stack.submit(0, command.into(), payload, SimTime::ZERO).unwrap();
+        }
+    }
+    let mut stack = build_stored(&config, &image).unwrap().subsystem;
+    let mut got = vec![0; 12_000];
+    let read = ObjectCommand::Read { object, extent: Extent::new(0, 12_000) };
+    let answer = stack.submit(0, read.into(), Payload::Read(&mut got), SimTime::ZERO).unwrap();
+    assert!(matches!(answer.reply, Reply::Bytes(10_000)), "{:?}", answer.reply);
+    assert!(got[..10_000] == bytes);
+}
