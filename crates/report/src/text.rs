@@ -42,14 +42,20 @@ pub fn render_text(runs: &[Run]) -> String {
 
 fn heading(out: &mut String, runs: &[&Run]) {
     let first = &runs[0].result;
-    let _ = writeln!(
-        out,
-        "workload {} ({}, {} requests, seed {})",
-        printable(&first.workload.spec),
-        printable(&first.workload.format),
-        grouped(runs.iter().map(|r| r.result.workload.requests).max().unwrap_or(0)),
-        first.run.seed
-    );
+    // Block devices and stores of objects read the same recording as different requests.
+    let mut formats: Vec<(&str, u64)> = Vec::new();
+    for workload in runs.iter().map(|run| &run.result.workload) {
+        match formats.iter_mut().find(|(format, _)| *format == workload.format) {
+            Some((_, most)) => *most = workload.requests.max(*most),
+            None => formats.push((&workload.format, workload.requests)),
+        }
+    }
+    let read_as: Vec<String> = formats
+        .into_iter()
+        .map(|(format, requests)| format!("{}, {} requests", printable(format), grouped(requests)))
+        .collect();
+    let spec = printable(&first.workload.spec);
+    let _ = writeln!(out, "workload {spec} ({}, seed {})", read_as.join(" or "), first.run.seed);
     let mut caches: Vec<String> =
         runs.iter().filter_map(|run| run.result.cache.as_ref()).map(crate::cached::describe).collect();
     caches.dedup();
