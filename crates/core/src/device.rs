@@ -225,6 +225,8 @@ pub struct Capabilities {
     /// that stripes its writes fills such a unit before it goes to the next die; each page is still
     /// programmed by a call of its own.
     pub program_pages: u32,
+    /// A program that is complete survives a loss of power without a [`FlashState::barrier`].
+    pub lasting_programs: bool,
     /// DRAM of the device itself, in bytes, where what stands over it is software of the host.
     pub dram_below: Option<u64>,
 }
@@ -237,6 +239,7 @@ impl Default for Capabilities {
             stores_data: false,
             partial_transfer: false,
             program_pages: 1,
+            lasting_programs: false,
             dram_below: None,
         }
     }

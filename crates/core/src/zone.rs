@@ -247,6 +247,10 @@ pub struct ZoneShape {
     pub max_active: Option<u32>,
     /// Most zones that are open; absent: no limit.
     pub max_open: Option<u32>,
+    /// Whole device pages survive a loss of power without a flush, once their write and those before it in
+    /// the zone are complete.
+    #[serde(skip)]
+    pub durable_pages: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]

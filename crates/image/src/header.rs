@@ -195,6 +195,8 @@ impl Fields<'_> {
             partial_transfer: flags & 2 != 0,
             program_pages: self.u32(80),
             dram_below: None,
+            // A failure of the machine loses what was not synced.
+            lasting_programs: false,
         };
         if capabilities.program_pages == 0 {
             return Err(ImageError::corrupt(self.path, 80, "pages of a program unit", 0, "1 or more"));

@@ -241,7 +241,7 @@ impl<O: OutOfBand> BlockState for Nand<O> {
 
 impl<O: OutOfBand> MediumState for Nand<O> {
     fn capabilities(&self) -> Capabilities {
-        self.capabilities
+        Capabilities { lasting_programs: true, ..self.capabilities }
     }
 
     fn tally(&self) -> MediumTally<'_> {

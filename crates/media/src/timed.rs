@@ -37,6 +37,13 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         Self { medium, scheduler, causes, capabilities, page_bytes, unmapped_reads: 0, packed: None }
     }
 
+    /// A device that answers programs from a buffer, which a loss of power empties.
+    #[must_use]
+    pub fn with_volatile_buffer(mut self) -> Self {
+        self.capabilities.lasting_programs = false;
+        self
+    }
+
     /// A device that compresses: the medium has the shape that [`Packing::new`] gave, the scheduler that of
     /// the flash.
     #[must_use]

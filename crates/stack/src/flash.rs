@@ -108,8 +108,11 @@ pub(crate) fn timed<M: Medium<O>, S: Scheduler, O: OutOfBand>(
     config: &StackConfig,
     medium: M,
 ) -> Timed<M, S> {
-    let device =
-        Timed::new(medium, S::with_options(&config.geometry, &config.timing, &config.timing_options));
+    let (timing, options) = (&config.timing, &config.timing_options);
+    let mut device = Timed::new(medium, S::with_options(&config.geometry, timing, options));
+    if options.buffer.bytes > 0 && options.buffer.is_volatile {
+        device = device.with_volatile_buffer();
+    }
     match config.packing {
         None => device,
         Some((packing, _)) => device.compressing(packing),

@@ -82,7 +82,12 @@ impl<S: Subsystem> ChunkFlash<S> {
             let capabilities = layer.device().capabilities();
             (
                 *layer.device().geometry(),
-                Capabilities { out_of_order_program: false, dram_below, ..capabilities },
+                Capabilities {
+                    out_of_order_program: false,
+                    lasting_programs: false,
+                    dram_below,
+                    ..capabilities
+                },
             )
         };
         let mut this = Self {

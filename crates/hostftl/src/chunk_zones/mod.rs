@@ -103,6 +103,7 @@ impl<S: Subsystem> ChunkZones<S> {
             block: block_bytes,
             max_active: None,
             max_open: None,
+            durable_pages: false,
         };
         let info = NamespaceInfo {
             capacity_bytes: size * u64::from(zones),

@@ -141,6 +141,7 @@ mod tests {
         block: 512,
         max_active: Some(4),
         max_open: None,
+        durable_pages: false,
     };
 
     fn config(pairs: &[(&str, &str)], zones: ZoneShape) -> Result<Config, String> {

@@ -141,7 +141,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         let written = self.write_tails(&slots, at)?;
         let mut durable = Token::NONE;
         if written != Token::NONE && self.sabotage != Sabotage::RecordsBeforeData {
-            durable = self.below.flush(Issue::new(at, Cause::Meta).after(written))?;
+            durable = self.durable(written, at)?;
         }
         for slot in &slots {
             let file = self.files.get(*slot);
@@ -178,8 +178,16 @@ impl<S: Subsystem> ZoneFiles<S> {
         if self.log.is_broken {
             return self.roll(Kind::End, at);
         }
-        self.committed = self.below.flush(Issue::new(at, Cause::Meta).after(self.log.done))?;
+        self.committed = self.durable(self.log.done, at)?;
         Ok(self.committed)
+    }
+
+    /// Completes when what these writes wrote, and all before them in their zones, is durable.
+    pub(super) fn durable(&mut self, written: Token, at: SimTime) -> NamespaceResult<Token> {
+        if self.shape.durable_writes {
+            return Ok(written);
+        }
+        self.below.flush(Issue::new(at, Cause::Meta).after(written))
     }
 
     fn snapshot_bytes(&self) -> u64 {
@@ -193,7 +201,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         let written = self.write_tails(&slots, at)?;
         let mut durable = Token::NONE;
         if written != Token::NONE {
-            durable = self.below.flush(Issue::new(at, Cause::Meta).after(written))?;
+            durable = self.durable(written, at)?;
         }
         loop {
             // Only one zone of the journal may be active.
@@ -214,7 +222,7 @@ impl<S: Subsystem> ZoneFiles<S> {
             self.write_pages(Kind::Snapshot, &snapshot.bytes, snapshot.len, durable, at)?;
             self.write_pages(end, &[], 0, durable, at)?;
             let is_early = self.sabotage == Sabotage::RollWithoutWait;
-            let done = self.below.flush(Issue::new(at, Cause::Meta).after(self.log.done))?;
+            let done = self.durable(self.log.done, at)?;
             self.committed = done;
             self.log
                 .stale

@@ -63,6 +63,8 @@ struct Shape {
     page_bytes: u32,
     unit: u64,
     stores_data: bool,
+    /// Units and pages of the journal survive a loss of power once their writes are complete.
+    durable_writes: bool,
 }
 
 impl Shape {
@@ -155,7 +157,14 @@ impl<S: Subsystem> ZoneFiles<S> {
             recovery: RecoveryReport::default(),
             stopped: None,
             sabotage,
-            shape: Shape { config, zone_bytes: zones.size, page_bytes: info.page_bytes, unit, stores_data },
+            shape: Shape {
+                config,
+                zone_bytes: zones.size,
+                page_bytes: info.page_bytes,
+                unit,
+                stores_data,
+                durable_writes: zones.durable_pages && unit == u64::from(info.page_bytes),
+            },
         };
         this.start()?;
         this.infos[0].capacity_bytes = this.capacity * unit;

@@ -90,6 +90,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             block: layout.block_bytes,
             max_active: layout.max_active,
             max_open: layout.max_open.or(layout.max_active),
+            durable_pages: body.device.capabilities().lasting_programs,
         };
         let info = NamespaceInfo {
             name: setup.name.clone(),

@@ -257,6 +257,7 @@ mod tests {
             block: 512,
             max_active: Some(3),
             max_open: Some(3),
+            durable_pages: false,
         };
         let info = NamespaceInfo {
             name: "ns1".to_owned(),

@@ -45,8 +45,16 @@ impl Zoned {
             random: None,
             reads_across: false,
         };
-        let shape =
-            ZoneShape { zones, conventional: 0, size, capacity, block: BLOCK as u32, max_active, max_open };
+        let shape = ZoneShape {
+            zones,
+            conventional: 0,
+            size,
+            capacity,
+            block: BLOCK as u32,
+            max_active,
+            max_open,
+            durable_pages: false,
+        };
         let info = NamespaceInfo {
             name: "ns1".to_owned(),
             capacity_bytes: size * u64::from(zones),

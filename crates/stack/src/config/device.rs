@@ -98,6 +98,7 @@ pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOp
             partial_transfer: device.get(PARTIAL_TRANSFER),
             program_pages,
             dram_below: None,
+            lasting_programs: false,
         },
         count_programs: false,
     })

@@ -65,7 +65,8 @@ impl CrashDevice {
     /// stands on; that it can do of failed programs and erases, but not of pages that become unreadable.
     pub fn new(mut nand: Nand, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle) {
         nand.reset_tally();
-        let (geometry, capabilities) = (*nand.geometry(), nand.capabilities());
+        let (geometry, lasting_programs) = (*nand.geometry(), buffer != Buffer::Volatile);
+        let capabilities = Capabilities { lasting_programs, ..nand.capabilities() };
         let recorder = records.then(|| Recorder {
             last: vec![None; geometry.blocks() as usize],
             taken: vec![OpSet::default(); geometry.blocks() as usize],
