@@ -131,11 +131,15 @@ pub struct StackConfig {
 
 impl StackConfig {
     fn check(typed: &toml::Table) -> Result<Self> {
-        let mut table = typed.clone();
+        let named = typed.get("stack").cloned();
+        let mut named: toml::Table = named.into_iter().map(|stack| ("stack".to_owned(), stack)).collect();
+        let stack = take_table(&mut named, "stack", "stack")?;
+        let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
+        let mut table: toml::Table = stack.preset.parse().expect("presets of stacks are TOML");
+        typed::merge(&mut table, typed.clone());
+        table.remove("stack");
         let mut device = take_table(&mut table, "device", "device")?;
         let timing = take_table(&mut device, "timing", "device.timing")?;
-        let stack = take_table(&mut table, "stack", "stack")?;
-        let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
         let zone = take_table(&mut table, "zone", "zone")?;
         let zone = Params::check(&ZONE, "zone.", &flat("zone.", &zone)?)?;
         let vector = take_table(&mut table, "vector", "vector")?;
@@ -274,6 +278,7 @@ impl StackConfig {
     pub fn label(&self) -> String {
         match &self.cache {
             None if self.stack.info.name == host_ftl::KIND.info.name => format!("{} on the host", self.ftl),
+            None if !self.stack.preset.is_empty() => format!("{} with {}", self.ftl, self.stack.info.name),
             None => self.ftl.to_owned(),
             Some(cache) if cache.is_over_flash() && self.ftl != DEFAULT_FTL => {
                 format!("{} over {}", cache.name(), self.ftl)
@@ -314,8 +319,9 @@ impl StackConfig {
         let own = own.chain(self.interfaces.to_tables(Place::Flash));
         let stack = (self.stack.info.name != KINDS[0].info.name).then(|| {
             let kind = [("kind".to_owned(), self.stack.info.name.into())];
+            let zone = (!self.stack.is_drive()).then(|| ("zone", table_of(&self.zone)));
             let vector = self.is_on_vector().then(|| ("vector", table_of(&self.vector)));
-            [("stack", kind.into_iter().collect()), ("zone", table_of(&self.zone))].into_iter().chain(vector)
+            [("stack", kind.into_iter().collect())].into_iter().chain(zone).chain(vector)
         });
         let own = own.chain(stack.into_iter().flatten());
         let host = [("host", self.host.to_table()), ("journal", self.journal.to_table())];

@@ -176,7 +176,7 @@ fn is_of_every_policy(key: &str, _: &mut toml::Value) -> bool {
     HOST.has(key)
 }
 
-fn merge(below: &mut toml::Table, above: toml::Table) {
+pub(super) fn merge(below: &mut toml::Table, above: toml::Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
             (Some(toml::Value::Table(below)), toml::Value::Table(above)) => {

@@ -12,4 +12,5 @@ pub(crate) const KIND: StackKind = StackKind {
         params: &[],
     },
     layer: Some(&dm_zoned::INFO),
+    preset: "",
 };

@@ -11,4 +11,5 @@ pub(crate) const KIND: StackKind = StackKind {
         params: &[],
     },
     layer: None,
+    preset: "",
 };

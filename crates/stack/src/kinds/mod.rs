@@ -1,6 +1,7 @@
 //! Kinds of stacks: their names, and the keys that configurations of them have. [`crate::stacks`] builds
 //! them.
 
+pub(crate) mod directed;
 pub(crate) mod dm_zoned;
 pub(crate) mod host_ftl;
 pub(crate) mod pblk;
@@ -22,6 +23,8 @@ pub struct StackKind {
     /// Its own layer, whose name is `ftl.kind` and whose keys those of `[ftl]`; absent: any of the registered
     /// translation layers.
     pub layer: Option<&'static Info>,
+    /// Keys that are otherwise than by default where nothing else was typed, as TOML.
+    pub preset: &'static str,
 }
 
 pub(crate) const BLOCK: StackKind = StackKind {
@@ -32,11 +35,14 @@ pub(crate) const BLOCK: StackKind = StackKind {
         params: &[],
     },
     layer: None,
+    preset: "",
 };
 
 /// Every kind, the default first.
 pub static KINDS: &[StackKind] = &[
     BLOCK,
+    directed::STREAMS,
+    directed::FDP,
     zone::KIND,
     zone_map::KIND,
     dm_zoned::KIND,
@@ -48,6 +54,8 @@ pub static KINDS: &[StackKind] = &[
 
 const NAMES: &[&str] = &[
     BLOCK.info.name,
+    directed::STREAMS.info.name,
+    directed::FDP.info.name,
     zone::KIND.info.name,
     zone_map::KIND.info.name,
     dm_zoned::KIND.info.name,
@@ -74,6 +82,13 @@ pub static STACK: Info = Info {
 pub(crate) fn kind_of(params: &Params) -> &'static StackKind {
     let name = params.get(KIND);
     KINDS.iter().find(|kind| kind.info.name == name).expect("the values were checked against the registry")
+}
+
+impl StackKind {
+    /// Whether it is a block device of the drive itself, with or without directives.
+    pub(crate) fn is_drive(&self) -> bool {
+        [BLOCK.info.name, directed::STREAMS.info.name, directed::FDP.info.name].contains(&self.info.name)
+    }
 }
 
 /// The layers that kinds of stacks have of their own.

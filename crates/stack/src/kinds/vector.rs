@@ -40,4 +40,5 @@ pub(crate) const KIND: StackKind = StackKind {
         params: &[],
     },
     layer: Some(&LAYER),
+    preset: "",
 };

@@ -72,4 +72,5 @@ pub(crate) const KIND: StackKind = StackKind {
         params: &[],
     },
     layer: Some(&LAYER),
+    preset: "",
 };

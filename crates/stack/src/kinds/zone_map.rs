@@ -12,4 +12,5 @@ pub(crate) const KIND: StackKind = StackKind {
         params: &[],
     },
     layer: Some(&zone_map::INFO),
+    preset: "",
 };

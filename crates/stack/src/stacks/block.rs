@@ -1,11 +1,18 @@
-//! The block device: a translation layer on the device.
+//! Block devices: a translation layer on the device.
 
 use super::StackEntry;
 use crate::flash::{divided, subsystem};
-use crate::kinds::BLOCK;
+use crate::kinds::{BLOCK, StackKind, directed};
 
-pub const ENTRY: StackEntry = StackEntry {
-    kind: &BLOCK,
-    plain: |config, options| Ok(Box::new(subsystem(config, options)?)),
-    over: |config, device, lasts| Ok(Box::new(divided(config, device, lasts)?)),
-};
+pub const ENTRY: StackEntry = of(&BLOCK);
+pub const STREAMS: StackEntry = of(&directed::STREAMS);
+pub const FDP: StackEntry = of(&directed::FDP);
+
+/// What kinds of block devices differ in are their keys.
+const fn of(kind: &'static StackKind) -> StackEntry {
+    StackEntry {
+        kind,
+        plain: |config, options| Ok(Box::new(subsystem(config, options)?)),
+        over: |config, device, lasts| Ok(Box::new(divided(config, device, lasts)?)),
+    }
+}

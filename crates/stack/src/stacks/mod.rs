@@ -14,7 +14,7 @@ mod zone_map;
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, nand, with_faults, with_time};
 use crate::interfaces::Place;
-use crate::kinds::{BLOCK, StackKind};
+use crate::kinds::StackKind;
 use crate::memory;
 use nandscape_core::{AnyDevice, Params, Subsystem};
 use nandscape_hostftl::HostFtlError;
@@ -36,6 +36,8 @@ pub struct StackEntry {
 /// Every stack, in the order of [`crate::kinds::KINDS`].
 pub static STACKS: &[StackEntry] = &[
     block::ENTRY,
+    block::STREAMS,
+    block::FDP,
     zone::ENTRY,
     zone_map::ENTRY,
     dm_zoned::ENTRY,
@@ -86,7 +88,7 @@ fn unsuited(error: HostFtlError) -> ConfigError {
 /// Refuses what only a block device on flash has.
 pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
     let name = config.stack.info.name;
-    if name == BLOCK.info.name {
+    if config.stack.is_drive() {
         return Ok(());
     }
     let what = if !config.partition.is_plain() {

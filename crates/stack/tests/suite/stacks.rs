@@ -54,6 +54,8 @@ fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
     let conventional: &[&str] = &["zone.conventional=6"];
     for (stack, load, sets) in [
         ("block", "uniform:span=50%,bs=4k,count=2000", &[][..]),
+        ("streams", "uniform:span=50%,bs=4k,count=2000", &["ftl.op=0.9"]),
+        ("fdp", "uniform:span=50%,bs=4k,count=2000", &["ftl.op=0.9"]),
         ("zone", "uflip:pattern=partitioning,base=sw,bs=4k,count=500,zones=128KiB", &[]),
         ("zone-map", "uniform:span=50%,bs=4k,count=2000", &[]),
         ("dm-zoned", "uniform:span=50%,bs=4k,count=2000", &[]),
@@ -67,20 +69,45 @@ fn every_stack_replays_what_it_can_take_and_prints_its_keys() {
         let config = config(stack, sets);
         let run = replay(&config, load, &RunOptions::default()).unwrap();
         assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
-        let has_zones = !["block", "pblk", "host-ftl"].contains(&stack);
+        let is_drive = ["block", "streams", "fdp"].contains(&stack);
+        let has_zones = !is_drive && !["pblk", "host-ftl"].contains(&stack);
         assert_eq!(run.result.between.zones.is_some(), has_zones, "{stack}");
         let has_chunks = ["vector", "pblk"].contains(&stack);
         assert_eq!(run.result.between.chunks.is_some(), has_chunks, "{stack}");
         let cost = run.result.cost;
         assert!(cost.dram_bytes > 0 && cost.usable_bytes > 0, "{stack}: {cost:?}");
-        let is_on_host = !["block", "zone"].contains(&stack);
+        let is_on_host = !is_drive && stack != "zone";
         assert_eq!(cost.host_dram_bytes > 0, is_on_host, "{stack}: {cost:?}");
         let text = config.to_toml();
-        assert_eq!(text.contains("[zone]"), stack != "block", "{text}");
+        assert_eq!(text.contains("[zone]"), !is_drive, "{text}");
         let mut again = Typed::new();
         again.merge_text("printed", &text).unwrap();
         assert_eq!(again.check().unwrap().hash(), config.hash(), "{stack}");
     }
+}
+
+#[test]
+fn drives_with_directives_take_hints_and_say_so() {
+    for (stack, kind) in [("streams", "streams"), ("fdp", "fdp")] {
+        let config = config(stack, &["ftl.op=0.9"]);
+        assert_eq!(config.label(), format!("page-map with {stack}"));
+        let text = config.to_toml();
+        assert!(text.contains(&format!("kind = \"{kind}\"")) && text.contains("write-hint"), "{text}");
+        // What is typed stands over what the stack says.
+        let other = self::config(stack, &["ftl.op=0.9", "ftl.streams=5", "host.policy=explicit"]).to_toml();
+        assert!(other.contains("streams = 5") && !other.contains("write-hint"), "{other}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let lines = (0..2000).map(|n| format!("{n},W,{},4096,{}\n", n * 7919 % 256 * 4096, 2 + n % 4));
+        let text = lines.fold("ts_us,op,offset,len,hint\n".to_owned(), |text, line| text + &line);
+        std::fs::write(&path, text).unwrap();
+        let run = replay(&config, path.to_str().unwrap(), &RunOptions::default()).unwrap();
+        assert!(run.is_complete(), "{:?}", run.result.error);
+        let placement = serde_json::to_string(&run.result.placement).unwrap();
+        assert!(run.result.placement.is_some(), "{placement}");
+        assert_eq!(run.result.between.policy.unwrap().name, "write-hint", "{placement}");
+    }
+    assert!(refusal("streams", &["ftl.kind=pm-gcl"]).contains("ftl.streams"));
 }
 
 #[test]
