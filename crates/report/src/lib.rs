@@ -28,6 +28,7 @@ mod shape;
 mod simulation;
 mod table;
 mod text;
+mod verdict;
 mod workload;
 
 use nandscape_core::Info;

@@ -7,6 +7,7 @@ use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
+use crate::verdict::verdict;
 use crate::{Output, ReportError, Run};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
@@ -35,6 +36,7 @@ pub fn render_text(runs: &[Run]) -> String {
         }
         heading(&mut out, &group);
         out.push_str(&summary_table(&group).render());
+        out.extend(verdict(&group).map(|text| format!("\n{text}")));
     }
     remarks(&mut out, runs);
     out

@@ -147,3 +147,29 @@ fn memory_of_device_and_host_and_the_capacity_stand_beside_every_result() {
     // Only where there is any.
     assert!(!render_text(&runs[..1]).contains("host"), "{}", render_text(&runs[..1]));
 }
+
+#[test]
+fn a_comparison_of_stacks_ends_with_the_flash_that_each_programs() {
+    let mut runs: Vec<_> = sample::runs(400).into_iter().take(3).collect();
+    let verdict = |runs: &[nandscape_report::Run]| {
+        let text = render_text(runs);
+        text.lines().find(|line| line.starts_with("For this load")).map(str::to_owned)
+    };
+    assert_eq!(verdict(&runs), None, "one kind of stack");
+    for ((run, stack), (bytes, waf)) in
+        runs.iter_mut().zip(["block", "zone-map", "zone-files"]).zip([(1000, 2.0), (1000, 1.1), (500, 2.0)])
+    {
+        run.label = stack.to_owned();
+        run.result.run.config = serde_json::json!({ "stack": { "kind": stack } });
+        (run.result.host.write_bytes, run.result.waf.bytes) = (bytes << 20, Some(waf));
+    }
+    assert_eq!(
+        verdict(&runs).unwrap(),
+        "For this load zone-files programs the least flash, 1000 MiB; more: zone-map by 10.0 %, block by 100.0 %."
+    );
+    runs[2].result.error = runs[0].result.error.clone().or_else(|| sample::runs(400)[3].result.error.clone());
+    assert!(verdict(&runs).unwrap().starts_with("For this load zone-map programs"), "complete runs only");
+    runs[0].result.waf.bytes = Some(1.101);
+    let same = "For this load all program the same amount of flash, 1.07 GiB.";
+    assert_eq!(verdict(&runs).unwrap(), same);
+}
