@@ -179,8 +179,8 @@ pub struct IoRecord {
     /// Bytes; of an operation on the state of zones and of a flush of objects, 0 for one and more for all.
     pub len: u64,
     /// Volume, disk or LUN the request addresses; 0 where the format has none. Readers that know several
-    /// volumes leave them apart; the workload layer lays them side by side or filters them. Of an operation on
-    /// an object, its number, which the workload layer leaves alone.
+    /// volumes leave them apart; the workload layer lays them side by side or filters them. Of an operation
+    /// on an object, its number, which the workload layer leaves alone.
     pub volume: u32,
     /// Write-lifetime hint or stream id, 0 where there is none.
     pub hint: u16,

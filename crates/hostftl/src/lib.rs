@@ -1,9 +1,9 @@
-//! Translation layers of the host: software that makes a block device, or a store of files, of another kind of
-//! device.
+//! Translation layers of the host: software that makes a block device, or a store of files, of another kind
+//! of device.
 //!
-//! [`zone_map`] is a page map over a zoned namespace, [`zone_files`] a store of files over one, [`dm_zoned`] one of whole zones over a namespace with
-//! conventional zones, [`chunk_zones`] a zoned namespace over chunks of vector access, [`pblk`] a block
-//! device over chunks. A layer talks to the device below by commands alone; it knows nothing of the flash
+//! [`zone_map`] is a page map over a zoned namespace, [`dm_zoned`] a map of whole zones over one with
+//! conventional zones, [`zone_files`] a store of files over one, [`chunk_zones`] a zoned namespace over chunks
+//! of vector access, [`pblk`] a block device over chunks. A layer talks to the device below by commands alone; it knows nothing of the flash
 //! there.
 
 mod below;

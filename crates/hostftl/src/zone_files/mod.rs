@@ -12,8 +12,8 @@
 //! * the pages of the journal become durable in their order;
 //! * the snapshot of all files fits in half of the zones for metadata, so that it can always be written
 //!   beside the last one;
-//! * of the units of all zones with data, live ones and those that files in memory need leave `reserve` zones'
-//!   worth alone. So there is a zone with something to gain whenever space is short;
+//! * of the units of all zones with data, live ones and those that files in memory need leave `reserve`
+//!   zones' worth alone. So there is a zone with something to gain whenever space is short;
 //! * at most `open_zones` zones with data are active, and one with metadata.
 //!
 //! Pace: while a victim has `left` of `picked` units to read, and `spare` units can be written by the host
