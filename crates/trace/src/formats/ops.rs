@@ -9,8 +9,8 @@
 //!
 //! The requests that come out are those of a device under a file system: what their file, writer and kind of
 //! block is goes with them ([`nandscape_core::Origin`]). Where the device is a store of objects, they are
-//! what a page cache makes of the calls, each file an object (`level=object`). With `level=file` they are those of
-//! the programs, each file a volume of its own.
+//! what a page cache makes of the calls, each file an object (`level=object`). With `level=file` they are
+//! those of the programs, each file a volume of its own.
 
 use super::{Confidence, Format, Input};
 use crate::decode::decompress;
