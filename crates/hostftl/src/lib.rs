@@ -3,8 +3,8 @@
 //!
 //! [`zone_map`] is a page map over a zoned namespace, [`dm_zoned`] a map of whole zones over one with
 //! conventional zones, [`zone_files`] a store of files over one, [`chunk_zones`] a zoned namespace over
-//! chunks of vector access, [`pblk`] a block device over chunks. A layer talks to the device below by commands
-//! alone; it knows nothing of the flash there.
+//! chunks of vector access, [`pblk`] a block device over chunks. A layer talks to the device below by
+//! commands alone; it knows nothing of the flash there.
 
 mod below;
 pub mod chunk_flash;
