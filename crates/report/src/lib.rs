@@ -16,6 +16,7 @@ mod csv;
 mod file;
 mod fio_json;
 mod html;
+mod interfaces;
 mod jobs;
 mod json;
 mod levels;
@@ -28,7 +29,6 @@ mod shape;
 mod simulation;
 mod table;
 mod text;
-mod verdict;
 mod workload;
 
 use nandscape_core::Info;

@@ -1,13 +1,13 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
 use crate::cached::cache_text;
+use crate::interfaces::least_flash;
 use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, rarity};
 use crate::notes::shared;
 use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
-use crate::verdict::verdict;
 use crate::{Output, ReportError, Run};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
@@ -36,7 +36,7 @@ pub fn render_text(runs: &[Run]) -> String {
         }
         heading(&mut out, &group);
         out.push_str(&summary_table(&group).render());
-        out.extend(verdict(&group).map(|text| format!("\n{text}")));
+        out.extend(least_flash(&group).map(|text| format!("\n{text}")));
     }
     remarks(&mut out, runs);
     out

@@ -104,7 +104,7 @@ impl Config {
         };
         let tails = (zone_units / 8).clamp(1, 64);
         // Places at the two ends of zones may divide what reclaim moves.
-        let slack = u64::from(zones.zones) * 2 * format::PIECE
+        let slack = u64::from(zones.zones) * 2 * super::files::PIECE
             + 2 * format::payload_bytes(info.page_bytes)
             + placement::Learned::RECORD;
         let meta_bytes = ((ring - 1) / 2 * zone_payload).saturating_sub(slack);

@@ -1,9 +1,12 @@
 //! Files, and where their units are.
 
-use super::format::{OBJECT, PIECE};
 use nandscape_core::{Hint, ObjectError, ObjectId, Token};
 use std::collections::BTreeMap;
 
+/// Bytes of a record of an object before its lists.
+pub(super) const OBJECT: u64 = 40;
+/// Bytes of a piece in a record.
+pub(super) const PIECE: u64 = 12;
 /// Place of a unit whose data could not be read when it was to be moved.
 pub(super) const LOST: u32 = u32::MAX - 1;
 /// Place of nothing: a hole, in records.
@@ -40,8 +43,9 @@ impl Piece {
 pub(super) struct Extents(BTreeMap<u32, Piece>);
 
 impl Extents {
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// Bytes of all pieces in a record.
+    pub fn record_bytes(&self) -> u64 {
+        PIECE * self.0.len() as u64
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, Piece)> + Clone {
@@ -227,7 +231,7 @@ impl File {
 
     /// Bytes of its record in a snapshot.
     pub fn record_bytes(&self) -> u64 {
-        OBJECT + self.attributes.len() as u64 + PIECE * self.extents.len() as u64
+        OBJECT + self.attributes.len() as u64 + self.extents.record_bytes()
     }
 
     /// Notes that the places of units have changed.
@@ -333,7 +337,7 @@ impl Files {
     #[inline]
     pub fn place(&mut self, slot: u32, at: u32, piece: Piece, mut freed: impl FnMut(Piece)) {
         let file = self.slots[slot as usize].as_mut().expect("a file");
-        let before = file.extents.len() as u64;
+        let before = file.extents.record_bytes();
         let owed = file.owes();
         let mut gone = 0;
         file.extents.insert(at, piece, |piece| {
@@ -344,7 +348,7 @@ impl Files {
         });
         let new = if piece.is_stored() { u64::from(piece.units) } else { 0 };
         file.stored = file.stored + new - gone;
-        self.record_bytes = self.record_bytes + PIECE * file.extents.len() as u64 - PIECE * before;
+        self.record_bytes = self.record_bytes + file.extents.record_bytes() - before;
         file.change(at, piece.units);
         // What it keeps in memory may have a unit now.
         self.owed = self.owed + u64::from(file.owes()) - u64::from(owed);
@@ -358,7 +362,7 @@ impl Files {
         if from >= to || file.extents.end() <= from {
             return;
         }
-        let before = file.extents.len() as u64;
+        let before = file.extents.record_bytes();
         let mut gone = 0;
         let end = to.min(file.extents.end());
         file.extents.remove(from, end, |piece| {
@@ -368,7 +372,7 @@ impl Files {
             }
         });
         file.stored -= gone;
-        self.record_bytes = self.record_bytes + PIECE * file.extents.len() as u64 - PIECE * before;
+        self.record_bytes = self.record_bytes + file.extents.record_bytes() - before;
         file.change(from, end - from);
         self.changes += 1;
         self.touch(slot);
@@ -471,7 +475,7 @@ mod tests {
             file.extents.insert(unit, Piece { place: 70 + unit, units: 1 }, |_| panic!("nothing is freed"));
             file.change(unit, 1);
         }
-        assert_eq!((file.extents.len(), file.changed.as_slice()), (1, &[(0, 1_000)][..]));
+        assert_eq!((file.extents.iter().count(), file.changed.as_slice()), (1, &[(0, 1_000)][..]));
         assert_eq!(file.changes().collect::<Vec<_>>(), [(0, Piece { place: 70, units: 1_000 })]);
         assert_eq!(file.record_bytes(), OBJECT + PIECE);
     }

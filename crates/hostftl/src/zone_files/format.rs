@@ -1,17 +1,13 @@
 //! Bytes of the journal: pages in zones of its own, with a stream of records in them
 //! (docs/formats/zone-files.md).
 
-use super::files::{File, Piece};
+use super::files::{File, OBJECT, PIECE, Piece};
 use crate::pages::{self, u16_at, u32_at, u64_at};
 use nandscape_core::{Hint, ObjectId};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"NZF1");
 /// Bytes before the payload of a page.
 const HEADER: usize = 40;
-/// Bytes of a record of an object before its lists.
-pub(super) const OBJECT: u64 = 40;
-/// Bytes of a piece in a record.
-pub(super) const PIECE: u64 = 12;
 const DELETED: u64 = 16;
 
 /// What a page holds.

@@ -4,8 +4,8 @@
 //! next one is written beside it, once its zones are nearly full.
 
 use super::ZoneFiles;
-use super::files::Tail;
-use super::format::{self, Header, Kind, PIECE, Records};
+use super::files::{PIECE, Tail};
+use super::format::{self, Header, Kind, Records};
 use super::placement::Learned;
 use super::sabotage::Sabotage;
 use nandscape_core::zone::{ZoneAction, ZoneState};

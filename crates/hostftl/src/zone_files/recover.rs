@@ -160,7 +160,8 @@ impl<S: Subsystem> ZoneFiles<S> {
             }
         }
         self.apply_all(&snapshot)?;
-        self.recovery.map_entries = self.files.iter().map(|(_, file)| file.extents.len() as u64).sum();
+        self.recovery.map_entries =
+            self.files.iter().map(|(_, file)| file.extents.iter().count() as u64).sum();
         self.apply_all(&records)
     }
 

@@ -99,7 +99,7 @@ impl<S: Subsystem> ObjectReports for ZoneFiles<S> {
     fn objects(&self) -> ObjectReport {
         ObjectReport {
             objects: self.files.count(),
-            extents: self.files.iter().map(|(_, file)| file.extents.len() as u64).sum(),
+            extents: self.files.iter().map(|(_, file)| file.extents.iter().count() as u64).sum(),
             live_bytes: self.space.live * self.shape.unit,
             used_bytes: self.space.used() * self.shape.unit,
             ..self.stats

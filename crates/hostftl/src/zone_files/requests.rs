@@ -14,7 +14,7 @@ use nandscape_core::{
 
 /// Pieces that a write adds at most: its own, and the part of another one behind it; and those of two units
 /// that are kept in memory.
-const MORE_PIECES: u64 = 4 * super::format::PIECE;
+const MORE_PIECES: u64 = 4 * super::files::PIECE;
 
 impl<S: Subsystem> ZoneFiles<S> {
     #[inline]
@@ -137,7 +137,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         if self.files.find(object).is_some() {
             return Err(ObjectError::Exists.into());
         }
-        self.check_room(0, super::format::OBJECT)?;
+        self.check_room(0, super::files::OBJECT)?;
         // The record that deletes the object of that number has to come before those of the new one.
         if let Some(slot) = self.files.replaced.get(&object).copied() {
             self.commit(Some(slot), at)?;

@@ -19,8 +19,8 @@ use super::stripes::{Spot, Striping};
 use super::tag::{ZoneOob, ZoneTag};
 use nandscape_core::zone::ZoneError;
 use nandscape_core::{
-    Barrier, BlockId, Cause, FlashDevice, FlashError, FtlError, Geometry, Issue, Lpn, NamespaceError, Ppn,
-    SimTime, Splitter, Token, Way,
+    Barrier, BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, Lpn, NamespaceError, Ppn, SimTime,
+    Splitter, Token, Way,
 };
 
 /// Why pages of a zone could not be programmed or read.
@@ -141,10 +141,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             }
         }
         this
-    }
-
-    pub fn geometry(&self) -> &Geometry {
-        self.device.geometry()
     }
 
     /// Pages of a zone that has so many blocks in each die.
@@ -478,13 +474,13 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// Checks who has which block; panics with the values.
     pub fn check_invariants(&self) {
-        let mut owner = vec![0u32; self.geometry().blocks() as usize];
+        let mut owner = vec![0u32; self.device.geometry().blocks() as usize];
         let bound = self.bound.iter().filter(|block| **block != BlockId::NONE).copied();
         for block in bound.chain(self.pool.all()).chain(self.log.blocks()).chain(self.retired.iter().copied())
         {
             owner[block.index()] += 1;
         }
-        for block in (0..self.geometry().blocks()).map(BlockId) {
+        for block in (0..self.device.geometry().blocks()).map(BlockId) {
             let owners = owner[block.index()];
             let expected = if self.device.is_bad(block) { 0..=1 } else { 1..=1 };
             assert!(expected.contains(&owners), "block {block:?} has {owners} owners");

@@ -39,7 +39,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     fn try_to_log(&mut self, records: &[Record], table: &ZoneTable, at: SimTime) -> Done {
-        if self.log.is_snapshot_due(self.geometry().pages_per_block) {
+        if self.log.is_snapshot_due(self.device.geometry().pages_per_block) {
             // With what the records say, since the table says it by now.
             self.snapshot(table, at)?;
         }
@@ -64,7 +64,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     }
 
     fn log_page(&mut self, flags: u32, records: &[Record], at: SimTime) -> Done {
-        let pages_per_block = self.geometry().pages_per_block;
+        let pages_per_block = self.device.geometry().pages_per_block;
         let data = self.stores_data.then(|| metadata::encode_page(flags, records, self.page_bytes));
         loop {
             let block = match self.log.blocks.last() {
@@ -95,7 +95,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
 
     /// A fresh block for the log, on another die than the one before.
     fn log_block(&mut self, at: SimTime) -> Done<BlockId> {
-        let geometry = *self.geometry();
+        let geometry = *self.device.geometry();
         let next = self.log.blocks.last().map_or(0, |block| geometry.unit_of(*block).0 + 1);
         let unit = self.pool.most_spare(next % geometry.units()).ok_or(Fault::NoBlock)?;
         let block = self.take_block(unit, Cause::Meta, at)?;
@@ -130,7 +130,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             if self.log.failed.contains(&block) {
                 self.give_up(block);
             } else {
-                let unit = self.geometry().unit_of(block).0;
+                let unit = self.device.geometry().unit_of(block).0;
                 self.pool.give(unit, block, true);
             }
         }

@@ -111,7 +111,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Makes the zones of what the flash holds; the pool is empty and nothing is bound. A device that was
     /// never written stays as it is.
     pub fn start(&mut self, table: &mut ZoneTable) -> Result<RecoveryReport, ZoneStartError> {
-        let geometry = *self.geometry();
+        let geometry = *self.device.geometry();
         let mut report = RecoveryReport::default();
         let mut pool = Pool::like(&self.pool);
         let mut found: BTreeMap<(u32, u32, u32), Vec<(Found, u16)>> = BTreeMap::new();
@@ -176,7 +176,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         // What they held is elsewhere or void. The log has them until a start finds the mark.
         for block in said.retired.iter().copied().map(BlockId) {
             if !self.device.is_bad(block) {
-                self.pool.drop(self.geometry().unit_of(block).0, block);
+                self.pool.drop(self.device.geometry().unit_of(block).0, block);
                 self.device.mark_bad(block);
                 self.retired.push(block);
             }
@@ -319,14 +319,14 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// a later start finds the pages again, behind new ones.
     fn discard(&mut self, block: BlockId) -> FlashResult<()> {
         if self.sabotage == Sabotage::KeepDiscarded {
-            self.pool.give(self.geometry().unit_of(block).0, block, true);
+            self.pool.give(self.device.geometry().unit_of(block).0, block, true);
             return Ok(());
         }
         let issue = Issue::new(SimTime::ZERO, Cause::Meta).after(self.log.done);
         match self.device.erase(block, issue) {
             Ok(done) => {
                 self.log.done = self.device.join(self.log.done, done);
-                let unit = self.geometry().unit_of(block).0;
+                let unit = self.device.geometry().unit_of(block).0;
                 self.pool.give(unit, block, false);
                 Ok(())
             }

@@ -11,7 +11,7 @@ const SAME: f64 = 0.005;
 /// Which of several stacks programs the least flash for the same load, and how much more the others program.
 /// Stacks write other bytes for the same load: a file system adds its own, a store of files does not. So
 /// write amplification alone does not compare them. Nothing for runs on one kind of stack.
-pub(crate) fn verdict(runs: &[&Run]) -> Option<String> {
+pub(crate) fn least_flash(runs: &[&Run]) -> Option<String> {
     let kind = |run: &&Run| run.result.run.config.pointer("/stack/kind").cloned();
     let is_mixed = runs.iter().any(|run| kind(run) != kind(&runs[0]));
     let written = |run: &Run| Some(run.result.waf.bytes? * run.result.host.write_bytes as f64);
