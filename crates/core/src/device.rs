@@ -214,6 +214,7 @@ pub struct MediumTally<'a> {
 
 /// What a device can do beyond the basic contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "abilities that are independent of each other")]
 pub struct Capabilities {
     /// Pages of a block may be programmed in any order (superblock strategies of the thesis need it).
     pub out_of_order_program: bool,
