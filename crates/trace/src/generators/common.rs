@@ -81,7 +81,7 @@ pub(crate) fn area(params: &Params, context: Context) -> Result<Area, ParamError
 /// First byte and bytes of the area, which has room for a request of `bs` bytes.
 pub(crate) fn extent(params: &Params, context: Context, bs: u64) -> Result<(u64, u64), ParamError> {
     let capacity = context.target.capacity_bytes;
-    let base = params.get(OFFSET);
+    let base = params.find(OFFSET).unwrap_or(0);
     let text = params.get(SPAN);
     let span = if text.ends_with('%') || text.parse::<f64>().is_ok_and(|v| v <= 1.0) {
         if capacity == 0 {

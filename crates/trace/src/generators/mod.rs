@@ -5,6 +5,7 @@ mod database;
 mod hotcold;
 mod lammps;
 mod listed;
+mod lsm;
 mod macdrp;
 mod mqsim_t;
 mod sequential;
@@ -42,6 +43,7 @@ pub static GENERATORS: &[Generator] = &[
     mqsim_t::ENTRY,
     uflip::ENTRY,
     database::ENTRY,
+    lsm::ENTRY,
 ];
 
 /// A generator by name, or an error with the names there are.

@@ -4,6 +4,7 @@ mod conformance;
 mod contract;
 mod database;
 mod golden;
+mod lsm;
 mod public;
 mod round_trip;
 mod stats;

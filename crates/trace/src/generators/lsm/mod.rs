@@ -1,0 +1,264 @@
+//! The files of a log-structured merge tree: a model of RocksDB with leveled compaction, in the manner of
+//! `db_bench` (`fillrandom`, then `overwrite`).
+//!
+//! Random keys of a key space are written, as many as the key space has for each turn. Each write goes to the
+//! log and to memory; memory is flushed as a table of level 0 when it is full; merges move tables down the
+//! levels, oldest level first by how full it is. No key is kept: how many distinct ones a merge leaves follows
+//! from densities (`tree`). So a load of terabytes takes a few kilobytes of memory.
+//!
+//! The file operations go through the file system model of `nandscape-host`: block devices get the requests
+//! of a file system, stores of objects those of its page cache. Files have the lifetime hints that RocksDB
+//! gives them: the log short, levels 0 and 1 medium, level 2 long, those behind extreme.
+//!
+//! Ours: after each half MiB of writes, every flush and merge under way reads and writes one MiB. Writes wait
+//! while level 0 has three times as many tables as begin a merge. When all is written, the merges that are
+//! due go on to their end. The log is written out every half MiB and never synced, as by default.
+
+mod tree;
+mod work;
+
+use super::common::{SEED, extent, rng};
+use super::{Context, Generator};
+use crate::error::{Result, io};
+use nandscape_core::rng::{Rng, Xoshiro256PlusPlus};
+use nandscape_core::{Info, IoRecord, Origin, ParamError, Params, SimTime, TraceReader, WorkloadInfo, keys};
+use nandscape_host::fs::{Below, FileNames, FileOpKind, FileSystem, FsError, FsOptions};
+use tree::{Shape, Table, Tree};
+use work::{Files, Job, Purpose};
+
+/// Bytes written between two steps of what is under way.
+const STEP: u64 = 512 << 10;
+/// Bytes of a block of a table, which a read of one key takes.
+const BLOCK: u64 = 4096;
+/// Lifetime hint of the log.
+const SHORT: u64 = 2;
+
+keys! { PARAMS:
+    SPAN: String = text() or "50%",
+        "bytes of all keys with their values, each once: a share of the logical capacity, or bytes";
+    ENTRY_BYTES: u64 = size(16, 1 << 20) or "1000", "bytes of a key with its value";
+    TURNS: f64 = float(0.001, 1e4) or "2",
+        "writes, in turns of as many as there are keys: the first fills the tree, the others overwrite";
+    READ: f64 = share() or "0", "share of reads of single keys, each of one block, beside the writes";
+    MEMORY: u64 = size(1 << 16, 1 << 40) or "64MiB", "bytes in memory that are flushed as a table of level 0";
+    TABLE: u64 = size(1 << 16, 1 << 40) or "64MiB", "bytes of a table from level 1 on";
+    BASE: u64 = size(1 << 16, 1 << 49) or "256MiB", "most bytes of level 1";
+    RATIO: u64 = int(2, 1000) or "10", "a level has so many times the bytes of the one before";
+    TRIGGER: u64 = int(1, 1000) or "4", "tables of level 0 that begin a merge";
+    JOBS: u64 = int(1, 64) or "4", "flushes and merges under way at a time";
+    LOG: bool = flag() or "true", "write a log";
+    RATE: u64 = size(1 << 10, 1 << 50) or "100MB", "bytes written each second: the clock of the page cache";
+    SEED;
+}
+
+pub const ENTRY: Generator = Generator {
+    info: Info {
+        name: "lsm",
+        summary: "files of a log-structured merge tree that random keys are written to, as RocksDB under db_bench",
+        source: "RocksDB, leveled compaction; the pace is ours",
+        params: PARAMS,
+    },
+    build: |params, context| Ok(Box::new(Lsm::new(params, context)?)),
+};
+
+struct Lsm {
+    tree: Tree,
+    files: Files,
+    jobs: Vec<Job>,
+    most_jobs: usize,
+    rng: Xoshiro256PlusPlus,
+    /// Bytes to write, written, and those of them in memory.
+    to_write: u64,
+    written: u64,
+    in_memory: u64,
+    memory: u64,
+    /// File and bytes of the log of what is in memory.
+    log: Option<(u32, u64)>,
+    has_log: bool,
+    /// Reads for each byte written, and those that are due.
+    reads_per_byte: f64,
+    reads_due: f64,
+    rate: u64,
+    is_finished: bool,
+    failed: bool,
+    info: WorkloadInfo,
+}
+
+impl Lsm {
+    fn new(params: &Params, context: Context) -> Result<Self, ParamError> {
+        let entry_bytes = params.get(ENTRY_BYTES);
+        let (_, span) = extent(params, context, params.get(TABLE))?;
+        let shape = Shape {
+            keys: (span / entry_bytes) as f64,
+            entry_bytes,
+            table_bytes: params.get(TABLE),
+            base_bytes: params.get(BASE),
+            ratio: params.get(RATIO),
+            trigger: params.get(TRIGGER) as usize,
+        };
+        let capacity = context.target.capacity_bytes;
+        let below = if context.target.takes_objects { Below::Objects } else { Below::Blocks };
+        let options = FsOptions {
+            below,
+            size: (capacity > 0 && below == Below::Blocks).then_some(capacity),
+            journal: (below == Below::Blocks).then_some(16 << 20),
+            reads: true,
+            ..FsOptions::default()
+        };
+        let files = FileSystem::new(options, FileNames::new()).and_then(Files::new);
+        let read = params.get(READ);
+        if read >= 1.0 {
+            return Err(params.error(READ, "a share below 1: without writes there is nothing to read"));
+        }
+        Ok(Self {
+            tree: Tree::new(shape),
+            files: files.map_err(|error| params.error(SPAN, error.to_string()))?,
+            jobs: Vec::new(),
+            most_jobs: params.get(JOBS) as usize,
+            rng: rng(params, context),
+            to_write: (shape.keys * params.get(TURNS)) as u64 * entry_bytes,
+            written: 0,
+            in_memory: 0,
+            memory: params.get(MEMORY).max(entry_bytes),
+            log: None,
+            has_log: params.get(LOG),
+            reads_per_byte: read / (1.0 - read) / entry_bytes as f64,
+            reads_due: 0.0,
+            rate: params.get(RATE),
+            is_finished: false,
+            failed: false,
+            info: WorkloadInfo { format: "lsm".to_owned(), ..WorkloadInfo::default() },
+        })
+    }
+
+    /// Writes some, reads some, and moves on what is under way.
+    fn step(&mut self) -> Result<(), FsError> {
+        if self.written < self.to_write {
+            if !self.must_wait() {
+                self.write()?;
+            }
+        } else if self.jobs.is_empty() {
+            // All is written, and nothing is due.
+            if self.in_memory > 0 {
+                self.flush()?;
+            } else {
+                self.is_finished = true;
+                return self.files.fs.finish();
+            }
+        }
+        let mut number = 0;
+        while number < self.jobs.len() {
+            if self.jobs[number].step(&mut self.files)? {
+                let job = self.jobs.remove(number);
+                match job.purpose {
+                    Purpose::Flush { table, .. } => self.tree.flushed(table),
+                    Purpose::Merge(merge) => self.tree.finish(&merge),
+                }
+            } else {
+                number += 1;
+            }
+        }
+        self.begin();
+        Ok(())
+    }
+
+    /// Whether writes wait: too many tables in level 0, or two flushes under way.
+    fn must_wait(&self) -> bool {
+        let flushes = self.jobs.iter().filter(|job| matches!(job.purpose, Purpose::Flush { .. })).count();
+        flushes > 1 || self.tree.levels()[0].len() >= 3 * self.tree.shape.trigger
+    }
+
+    fn write(&mut self) -> Result<(), FsError> {
+        let bytes = STEP.min(self.memory - self.in_memory).min(self.to_write - self.written);
+        if self.has_log {
+            let (file, offset) = match self.log {
+                Some(log) => log,
+                None => {
+                    let file = self.files.number();
+                    self.files.create(file, SHORT)?;
+                    (file, 0)
+                }
+            };
+            self.files.append(file, offset, bytes)?;
+            self.log = Some((file, offset + bytes));
+        }
+        (self.written, self.in_memory) = (self.written + bytes, self.in_memory + bytes);
+        self.files.now = SimTime((u128::from(self.written) * 1_000_000_000 / u128::from(self.rate)) as u64);
+        self.reads_due += bytes as f64 * self.reads_per_byte;
+        if self.in_memory == self.memory {
+            self.flush()?;
+        }
+        self.get()
+    }
+
+    /// What is in memory becomes a table of level 0.
+    fn flush(&mut self) -> Result<(), FsError> {
+        let shape = &self.tree.shape;
+        let writes = std::mem::take(&mut self.in_memory) as f64 / shape.entry_bytes as f64;
+        // Distinct keys among so many random ones.
+        let keys = -shape.keys * (-writes / shape.keys).exp_m1();
+        let table = Table::new(self.files.number(), (0.0, 1.0), keys);
+        let log = self.log.take().map(|(file, _)| file);
+        let shape = *shape;
+        self.jobs.push(Job::new(Purpose::Flush { table, log }, |keys| shape.bytes(keys)));
+        Ok(())
+    }
+
+    /// Begins merges that are due.
+    fn begin(&mut self) {
+        let shape = self.tree.shape;
+        while self.jobs.len() < self.most_jobs
+            && let Some(merge) = self.tree.pick(&mut || self.files.number())
+        {
+            if merge.is_move {
+                self.tree.finish(&merge);
+            } else {
+                self.jobs.push(Job::new(Purpose::Merge(merge), |keys| shape.bytes(keys)));
+            }
+        }
+    }
+
+    /// Reads of single keys that are due.
+    fn get(&mut self) -> Result<(), FsError> {
+        while self.reads_due >= 1.0 {
+            self.reads_due -= 1.0;
+            let rng = &mut self.rng;
+            let mut draw = || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            let key = draw();
+            if let Some((file, byte)) = self.tree.find(key, &mut draw) {
+                self.files.ask(FileOpKind::Read, file, (byte / BLOCK * BLOCK, BLOCK))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Lsm {
+    type Item = Result<IoRecord>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(record) = self.files.fs.next_request() {
+                self.info.records += 1;
+                return Some(Ok(record));
+            }
+            if self.is_finished || self.failed {
+                return None;
+            }
+            if let Err(error) = self.step() {
+                self.failed = true;
+                return Some(Err(io("workload lsm", format!("{error}; or a smaller span"))));
+            }
+        }
+    }
+}
+
+impl TraceReader for Lsm {
+    fn info(&self) -> WorkloadInfo {
+        self.info.clone()
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        self.files.fs.origin()
+    }
+}
