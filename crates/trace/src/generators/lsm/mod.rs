@@ -30,6 +30,9 @@ use work::{Files, Job, Purpose};
 const STEP: u64 = 512 << 10;
 /// Bytes of a block of a table, which a read of one key takes.
 const BLOCK: u64 = 4096;
+/// Bytes of a table: as RocksDB, and at least.
+const USUAL_TABLE: u64 = 64 << 20;
+const LEAST_TABLE: u64 = 1 << 16;
 /// Lifetime hint of the log.
 const SHORT: u64 = 2;
 
@@ -40,9 +43,11 @@ keys! { PARAMS:
     TURNS: f64 = float(0.001, 1e4) or "2",
         "writes, in turns of as many as there are keys: the first fills the tree, the others overwrite";
     READ: f64 = share() or "0", "share of reads of single keys, each of one block, beside the writes";
-    MEMORY: u64 = size(1 << 16, 1 << 40) or "64MiB", "bytes in memory that are flushed as a table of level 0";
-    TABLE: u64 = size(1 << 16, 1 << 40) or "64MiB", "bytes of a table from level 1 on";
-    BASE: u64 = size(1 << 16, 1 << 49) or "256MiB", "most bytes of level 1";
+    TABLE: Option<u64> = size(1 << 16, 1 << 40),
+        "bytes of a table from level 1 on; 64 MiB if absent, or a 256th of the span if that is less";
+    MEMORY: Option<u64> = size(1 << 16, 1 << 40),
+        "bytes in memory that are flushed as a table of level 0; those of a table if absent";
+    BASE: Option<u64> = size(1 << 16, 1 << 49), "most bytes of level 1; four tables if absent";
     RATIO: u64 = int(2, 1000) or "10", "a level has so many times the bytes of the one before";
     TRIGGER: u64 = int(1, 1000) or "4", "tables of level 0 that begin a merge";
     JOBS: u64 = int(1, 64) or "4", "flushes and merges under way at a time";
@@ -87,12 +92,13 @@ struct Lsm {
 impl Lsm {
     fn new(params: &Params, context: Context) -> Result<Self, ParamError> {
         let entry_bytes = params.get(ENTRY_BYTES);
-        let (_, span) = extent(params, context, params.get(TABLE))?;
+        let (_, span) = extent(params, context, params.get(TABLE).unwrap_or(LEAST_TABLE << 8))?;
+        let table_bytes = params.get(TABLE).unwrap_or((span >> 8).min(USUAL_TABLE));
         let shape = Shape {
             keys: (span / entry_bytes) as f64,
             entry_bytes,
-            table_bytes: params.get(TABLE),
-            base_bytes: params.get(BASE),
+            table_bytes,
+            base_bytes: params.get(BASE).unwrap_or(4 * table_bytes),
             ratio: params.get(RATIO),
             trigger: params.get(TRIGGER) as usize,
         };
@@ -119,7 +125,7 @@ impl Lsm {
             to_write: (shape.keys * params.get(TURNS)) as u64 * entry_bytes,
             written: 0,
             in_memory: 0,
-            memory: params.get(MEMORY).max(entry_bytes),
+            memory: params.get(MEMORY).unwrap_or(table_bytes).max(entry_bytes),
             log: None,
             has_log: params.get(LOG),
             reads_per_byte: read / (1.0 - read) / entry_bytes as f64,
