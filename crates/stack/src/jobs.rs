@@ -52,6 +52,13 @@ fn run(
     log: Option<&dyn RequestLog>,
 ) -> Result<Run, RunError> {
     let mut subsystem = build_subsystem(config)?;
+    if subsystem.namespaces().iter().any(|namespace| namespace.objects) {
+        return Err(RunError::Jobs(format!(
+            "a job file on stack.kind = {}: jobs address bytes of a device, and a store of files has none; expected a \
+             recording of file operations",
+            config.stack.info.name
+        )));
+    }
     let label = config.label();
     let job_options = JobOptions {
         precondition: &config.precondition,

@@ -206,7 +206,7 @@ impl<S: Subsystem> ZoneFiles<S> {
                 Ok(done) => {
                     let so_far = self.below.device.join(frontier.done, done);
                     let owner = Owner { file: writer.slot, unit: at };
-                    let place = self.space.written(index, units, owner, so_far);
+                    let place = self.space.written(index, units, owner, (so_far, self.now));
                     self.now += u64::from(units);
                     let file = self.files.get_mut(writer.slot);
                     file.done = self.below.device.join(file.done, so_far);

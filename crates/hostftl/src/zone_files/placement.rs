@@ -21,6 +21,8 @@ pub(super) struct Lifetime {
 pub(super) struct Facts {
     pub data: Lifetime,
     pub zone: Lifetime,
+    /// Another file is being written to the zone, and is large.
+    pub is_shared: bool,
     /// Units written by the layer so far, and units of a zone.
     pub now: u64,
     pub zone_units: u32,
@@ -67,9 +69,20 @@ fn zenfs(facts: &Facts) -> u32 {
     }
 }
 
-/// Data goes with the zone that dies nearest to it: within half of what it has left to live, or within the
-/// time in which a zone is written. Without anything learned as [`zenfs`].
+/// Data goes with the zone that dies nearest to it ([`nearest`]). Beside a large file that is being written it
+/// goes only where no other zone can be opened: of files side by side none leaves a zone to itself.
 fn learned(facts: &Facts) -> u32 {
+    const ALONE: u32 = (GOOD + NEVER) / 2;
+    match nearest(facts) {
+        fit if facts.is_shared => ALONE + fit / 4,
+        fit if fit < GOOD => fit,
+        fit => GOOD + (fit - GOOD) / 2,
+    }
+}
+
+/// How near two deaths are: within half of what the data has left to live, or within the time in which a zone
+/// is written. Without anything learned as [`zenfs`].
+fn nearest(facts: &Facts) -> u32 {
     let (data, zone) = (facts.data.death, facts.zone.death);
     if data == 0 || zone == 0 {
         // Equal hints are all that is known of their lifetimes.
@@ -139,7 +152,7 @@ mod tests {
 
     fn facts(data: (u16, u64), zone: (u16, u64)) -> Facts {
         let of = |(hint, death)| Lifetime { hint: Hint(hint), death };
-        Facts { data: of(data), zone: of(zone), now: 1_000, zone_units: 100 }
+        Facts { data: of(data), zone: of(zone), is_shared: false, now: 1_000, zone_units: 100 }
     }
 
     #[test]
@@ -156,9 +169,11 @@ mod tests {
         assert_eq!(learned(&facts((0, 1_500), (4, 1_500))), 0);
         assert!(learned(&facts((0, 1_500), (4, 1_600))) < GOOD);
         assert!(learned(&facts((0, 1_100), (4, 1_300))) >= GOOD, "a zone's worth of writes apart");
-        assert_eq!(learned(&facts((0, 1_100), (4, 90_000))), NEVER - 1);
+        assert_eq!(learned(&facts((0, 1_100), (4, 90_000))), 74);
         assert_eq!(learned(&facts((3, 0), (3, 500))), 0, "equal hints where nothing was learned");
         assert!(learned(&facts((3, 0), (4, 0))) >= GOOD);
+        let shared = |zone| learned(&Facts { is_shared: true, ..facts((0, 1_100), zone) });
+        assert!(shared((4, 1_100)) == 75 && shared((4, 1_150)) > 75 && shared((4, 90_000)) < NEVER);
     }
 
     #[test]

@@ -36,6 +36,27 @@ pub(super) struct Frontier {
     pub done: Token,
     /// Of the data that it was opened for.
     pub lifetime: Lifetime,
+    /// The file that chose it last.
+    pub user: User,
+}
+
+/// A file that writes to an open zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct User {
+    pub slot: u32,
+    /// Units that it has written there.
+    pub units: u32,
+    /// When it wrote last.
+    pub at: u64,
+}
+
+impl User {
+    pub const NOBODY: Self = Self { slot: u32::MAX, units: 0, at: 0 };
+
+    /// Whether a large file is being written there.
+    pub const fn is_busy(&self, slot: u32, now: u64, zone_units: u32) -> bool {
+        self.slot != slot && self.units >= zone_units / 32 && now - self.at < zone_units as u64 / 4
+    }
 }
 
 impl Frontier {
@@ -46,6 +67,7 @@ impl Frontier {
         after: Token::NONE,
         done: Token::NONE,
         lifetime: Lifetime { hint: nandscape_core::Hint(0), death: 0 },
+        user: User::NOBODY,
     };
 
     #[inline]
@@ -145,12 +167,15 @@ impl Space {
     /// Units were written to a frontier for a file, from one of its units on: they are live. Returns where
     /// they are.
     #[inline]
-    pub fn written(&mut self, index: usize, units: u32, owner: Owner, done: Token) -> u32 {
+    pub fn written(&mut self, index: usize, units: u32, owner: Owner, (done, now): (Token, u64)) -> u32 {
         let frontier = &mut self.frontiers[index];
         assert!(units <= frontier.room(), "{units} units are written to {frontier:?}");
         let place = frontier.zone * (self.zone_units + 1) + frontier.next;
         frontier.next += units;
         (frontier.after, frontier.done) = (Token::NONE, done);
+        if frontier.user.slot == owner.file {
+            (frontier.user.units, frontier.user.at) = (frontier.user.units + units, now);
+        }
         let zone = frontier.zone;
         self.free_units -= u64::from(units);
         self.take(zone, Piece { place, units }, owner);
@@ -225,7 +250,7 @@ impl Space {
         assert_eq!((info.state, info.valid), (BlockState::Free, 0), "zone {zone}, which was free");
         info.state = BlockState::Open;
         let end = self.capacities[zone as usize];
-        self.frontiers[index] = Frontier { zone, next: 0, end, after, done: Token::NONE, lifetime };
+        self.frontiers[index] = Frontier { zone, end, after, lifetime, ..Frontier::CLOSED };
         true
     }
 

@@ -2,7 +2,7 @@
 
 use super::placement::{Facts, GOOD, Lifetime, NEVER};
 use super::sabotage::Sabotage;
-use super::space::NO_ZONE;
+use super::space::{Frontier, NO_ZONE, User};
 use super::{Writer, ZoneFiles};
 use nandscape_core::zone::{ZoneAction, ZoneState};
 use nandscape_core::{
@@ -31,23 +31,24 @@ impl<S: Subsystem> ZoneFiles<S> {
         let born = self.files.get(writer.slot).born;
         let lifetime = self.learned.lifetime(writer.hint, born, self.now);
         let index = if writer.moves {
-            self.choose_for_moves(lifetime, at)?
+            self.choose_for_moves(writer.slot, lifetime, at)?
         } else {
-            self.choose_for_host(lifetime, at)?
+            self.choose_for_host(writer.slot, lifetime, at)?
         };
         if !writer.moves {
             let file = self.files.get_mut(writer.slot);
             file.frontier = (index as u16, self.space.frontiers[index].zone);
             file.frontier_hint = writer.hint;
+            self.space.frontiers[index].user = User { slot: writer.slot, units: 0, at: self.now };
         }
         Ok(index)
     }
 
     /// The rule of `ZenFS`: the zone that fits best; where none fits well, a new one if another one may be
     /// open; else whatever fits at all; else a zone is finished to open one.
-    fn choose_for_host(&mut self, lifetime: Lifetime, at: SimTime) -> NamespaceResult<usize> {
+    fn choose_for_host(&mut self, slot: u32, lifetime: Lifetime, at: SimTime) -> NamespaceResult<usize> {
         let hosts = self.space.gc();
-        let best = self.best(0..hosts, lifetime);
+        let best = self.best(0..hosts, slot, lifetime);
         if let Some((fit, index)) = best
             && fit < GOOD
         {
@@ -75,20 +76,21 @@ impl<S: Subsystem> ZoneFiles<S> {
             return self.open_any(index..index + 1, lifetime, at);
         }
         // Space is short: lifetimes come second.
-        match best.or_else(|| self.best(hosts..hosts + 1, lifetime)) {
+        match best.or_else(|| self.best(hosts..hosts + 1, slot, lifetime)) {
             Some((_, index)) => Ok(index),
             None => self.open_any(0..hosts + 1, lifetime, at),
         }
     }
 
     /// Data that is moved has a zone of its own, and goes to others that fit better.
-    fn choose_for_moves(&mut self, lifetime: Lifetime, at: SimTime) -> NamespaceResult<usize> {
+    fn choose_for_moves(&mut self, slot: u32, lifetime: Lifetime, at: SimTime) -> NamespaceResult<usize> {
         let own = self.space.gc();
         if !self.space.frontiers[own].is_open() && self.has_zone() {
             return self.open_any(own..own + 1, lifetime, at);
         }
-        let own_fit = self.best(own..own + 1, lifetime);
-        let other = self.best(0..own, lifetime).filter(|(fit, _)| own_fit.is_none_or(|(own, _)| *fit < own));
+        let own_fit = self.best(own..own + 1, slot, lifetime);
+        let other =
+            self.best(0..own, slot, lifetime).filter(|(fit, _)| own_fit.is_none_or(|(own, _)| *fit < own));
         match other.or(own_fit) {
             Some((_, index)) => Ok(index),
             None => self.open_any(0..own, lifetime, at),
@@ -96,11 +98,13 @@ impl<S: Subsystem> ZoneFiles<S> {
     }
 
     /// The open zone that fits best, and how well.
-    fn best(&self, indexes: std::ops::Range<usize>, data: Lifetime) -> Option<(u32, usize)> {
+    fn best(&self, indexes: std::ops::Range<usize>, slot: u32, data: Lifetime) -> Option<(u32, usize)> {
         let open = indexes.filter(|index| self.space.frontiers[*index].is_open());
         let fits = open.map(|index| {
-            let zone = self.space.frontiers[index].lifetime;
-            let facts = Facts { data, zone, now: self.now, zone_units: self.space.zone_units };
+            let Frontier { lifetime: zone, user, .. } = self.space.frontiers[index];
+            let (now, zone_units) = (self.now, self.space.zone_units);
+            let is_shared = user.is_busy(slot, now, zone_units);
+            let facts = Facts { data, zone, is_shared, now, zone_units };
             ((self.shape.config.fit)(&facts), index)
         });
         fits.min()

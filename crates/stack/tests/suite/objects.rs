@@ -106,6 +106,10 @@ fn what_a_store_cannot_take_is_refused_with_what_it_takes() {
     assert!(error.contains("not supported"), "{error}");
     let error = refused(&["workload.precondition=fill"], "uniform:bs=4k,count=50");
     assert!(error.contains("no addresses to fill"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = file(folder.path(), "t.fio", "[a]\nrw=write\nbs=4k\nsize=40k\n");
+    let error = replay(&config("zone-files", &[]), jobs.to_str().unwrap(), &RunOptions::default());
+    assert!(error.unwrap_err().to_string().contains("expected a recording of file operations"));
 }
 
 #[test]

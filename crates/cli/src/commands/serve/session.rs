@@ -57,6 +57,13 @@ impl Session {
         let stop = stop_on_signals()?;
         let begin = std::time::Instant::now();
         let Stored { subsystem, image } = nandscape_stack::build_stored(&config, &storage)?;
+        if subsystem.namespaces().iter().any(|namespace| namespace.objects) {
+            let expected = "expected a stack with a block device or zones; it is for 'replay' and 'compare'";
+            return Err(Failure::usage(format!(
+                "stack {}: a store of files has no blocks to serve: {expected}",
+                config.stack.info.name
+            )));
+        }
         let engine = Arc::new(Engine::new(subsystem, clock(args)));
         tell_start(&engine, begin.elapsed().as_secs_f64(), console);
         let stat = stat_source(&engine, &config);

@@ -253,7 +253,7 @@ impl Iterator for Lsm {
             }
             if let Err(error) = self.step() {
                 self.failed = true;
-                return Some(Err(io("workload lsm", format!("{error}; or a smaller span"))));
+                return Some(Err(io("workload lsm", format!("{error}, or a smaller span"))));
             }
         }
     }
