@@ -64,7 +64,8 @@ pub enum ObjectCommand {
         object: ObjectId,
         /// Where.
         extent: Extent,
-        /// Lifetime class of these bytes, where it is not that of the object.
+        /// Lifetime class of these bytes, where it is not that of the object. An object that has none takes
+        /// it.
         hint: Option<Hint>,
     },
     /// Reads bytes, up to the end of the object. The answer says how many they are

@@ -217,7 +217,10 @@ impl<S: Subsystem> ZoneFiles<S> {
         let kept = file.tail.as_ref().is_some_and(|tail| (from..to).contains(&tail.unit) && file.owes());
         let new = u64::from(to - from) - file.extents.mapped(from, to) - u64::from(kept);
         self.check_room(new, MORE_PIECES)?;
-        let hint = hint.unwrap_or(file.hint);
+        if file.hint == Hint::NOT_SET {
+            self.files.get_mut(slot).hint = hint.unwrap_or_default();
+        }
+        let hint = hint.unwrap_or(self.files.get(slot).hint);
         let writer = Writer { slot, hint, moves: false };
         self.pace = Token::NONE;
         let done = self.write_bytes(writer, extent, data, at)?;

@@ -112,8 +112,11 @@ pub fn apply(files: &mut BTreeMap<u64, Plain>, request: &Request) {
             replaces.map(|other| files.remove(&other.0));
             files.get_mut(&object.0).unwrap().attributes.clone_from(&request.data);
         }
-        ObjectCommand::Write { object, extent, .. } => {
+        ObjectCommand::Write { object, extent, hint } => {
             let file = files.get_mut(&object.0).unwrap();
+            if file.hint == Hint::NOT_SET.0 {
+                file.hint = hint.unwrap_or_default().0;
+            }
             file.grow(extent.end());
             file.part(extent).copy_from_slice(&request.data);
         }
