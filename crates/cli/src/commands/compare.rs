@@ -32,17 +32,26 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
         None => vec![None],
         Some(list) => list.split(',').map(Some).collect(),
     };
+    let kind_of = |stack: &str| KINDS.iter().find(|kind| kind.info.name == stack);
+    let others: Vec<&Info> = stacks.iter().flatten().filter_map(|stack| kind_of(stack)?.layer).collect();
     let mut configs = Vec::new();
     for stack in &stacks {
         let mut args = args.clone();
         args.stack.device.stack = stack.map(str::to_owned);
-        let kind = KINDS.iter().find(|kind| Some(kind.info.name) == *stack);
+        let kind = stack.and_then(kind_of);
         if let Some(layer) = kind.and_then(|kind| kind.layer) {
             keep_keys_of(&mut args, layer, stacks.len());
             configs.push(typed(&args.stack, None)?.check()?);
             continue;
         }
         let infos = nandscape_ftl::registry::infos();
+        // What only the layer of another stack knows is not for this one.
+        args.stack.device.sets.retain(|pair| {
+            let key = pair.split('=').next().unwrap_or_default().trim();
+            key.strip_prefix("ftl.").is_none_or(|key| {
+                infos.iter().any(|info| info.has(key)) || !others.iter().any(|info| info.has(key))
+            })
+        });
         let mut names: Vec<String> = args.ftl.clone();
         if names.is_empty() && stacks.len() > 1 {
             names.push("page-map".to_owned());
