@@ -3,8 +3,8 @@
 //!
 //! Random keys of a key space are written, as many as the key space has for each turn. Each write goes to the
 //! log and to memory; memory is flushed as a table of level 0 when it is full; merges move tables down the
-//! levels, oldest level first by how full it is. No key is kept: how many distinct ones a merge leaves follows
-//! from densities (`tree`). So a load of terabytes takes a few kilobytes of memory.
+//! levels, the fullest level first. No key is kept: how many distinct ones a merge leaves follows from
+//! densities (`tree`). So a load of terabytes takes a few kilobytes of memory.
 //!
 //! The file operations go through the file system model of `nandscape-host`: block devices get the requests
 //! of a file system, stores of objects those of its page cache. Files have the lifetime hints that RocksDB
