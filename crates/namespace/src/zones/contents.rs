@@ -51,7 +51,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         zones.dedup();
         zones.retain(|zone| self.held(*zone).is_some());
         self.held_zones.clone_from(&zones);
-        zones.retain(|zone| self.held(*zone).is_some_and(|held| !held.is_empty()));
+        zones.retain(|zone| self.held(*zone).is_some_and(|held| held.pages() > 0));
         zones
     }
 

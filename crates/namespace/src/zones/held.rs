@@ -40,7 +40,7 @@ impl Content {
     /// Whether the controller holds no page.
     #[inline]
     pub fn holds_nothing(&self) -> bool {
-        self.held.as_ref().is_none_or(|held| held.is_empty())
+        self.held.as_ref().is_none_or(|held| held.pages() == 0)
     }
 }
 
@@ -53,10 +53,6 @@ impl Held {
     /// The page so many behind the first that is not programmed.
     pub fn get(&self, ahead: u32) -> Option<&HeldPage> {
         self.pages.get(ahead as usize)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.pages.is_empty()
     }
 
     /// The last page with a logical block, and one behind its last block.

@@ -537,7 +537,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     fn finish(&mut self, change: &Change, at: SimTime) -> Done {
         let zone = change.zone;
         let mut done = Token::NONE;
-        while self.body.held(zone).is_some_and(|held| !held.is_empty()) {
+        while self.body.held(zone).is_some_and(|held| held.pages() > 0) {
             let end = self.body.programmed(zone) + 1;
             let one = self.body.commit(zone, end, true, self.issue(at))?;
             done = self.body.device.join(done, one);
