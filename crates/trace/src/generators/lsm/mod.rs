@@ -146,7 +146,7 @@ impl Lsm {
         } else if self.jobs.is_empty() {
             // All is written, and nothing is due.
             if self.in_memory > 0 {
-                self.flush()?;
+                self.flush();
             } else {
                 self.is_finished = true;
                 return self.files.fs.finish();
@@ -177,13 +177,12 @@ impl Lsm {
     fn write(&mut self) -> Result<(), FsError> {
         let bytes = STEP.min(self.memory - self.in_memory).min(self.to_write - self.written);
         if self.has_log {
-            let (file, offset) = match self.log {
-                Some(log) => log,
-                None => {
-                    let file = self.files.number();
-                    self.files.create(file, SHORT)?;
-                    (file, 0)
-                }
+            let (file, offset) = if let Some(log) = self.log {
+                log
+            } else {
+                let file = self.files.number();
+                self.files.create(file, SHORT)?;
+                (file, 0)
             };
             self.files.append(file, offset, bytes)?;
             self.log = Some((file, offset + bytes));
@@ -192,13 +191,13 @@ impl Lsm {
         self.files.now = SimTime((u128::from(self.written) * 1_000_000_000 / u128::from(self.rate)) as u64);
         self.reads_due += bytes as f64 * self.reads_per_byte;
         if self.in_memory == self.memory {
-            self.flush()?;
+            self.flush();
         }
         self.get()
     }
 
     /// What is in memory becomes a table of level 0.
-    fn flush(&mut self) -> Result<(), FsError> {
+    fn flush(&mut self) {
         let shape = &self.tree.shape;
         let writes = std::mem::take(&mut self.in_memory) as f64 / shape.entry_bytes as f64;
         // Distinct keys among so many random ones.
@@ -207,7 +206,6 @@ impl Lsm {
         let log = self.log.take().map(|(file, _)| file);
         let shape = *shape;
         self.jobs.push(Job::new(Purpose::Flush { table, log }, |keys| shape.bytes(keys)));
-        Ok(())
     }
 
     /// Begins merges that are due.

@@ -94,7 +94,7 @@ impl Tree {
             return idle.count() as f64 / self.shape.trigger as f64;
         }
         let bytes: f64 = idle.map(|table| table.keys * self.shape.entry_bytes as f64).sum();
-        let most = self.shape.base_bytes as f64 * (self.shape.ratio as f64).powi(level as i32 - 1);
+        let most = (1..level).fold(self.shape.base_bytes as f64, |most, _| most * self.shape.ratio as f64);
         bytes / most
     }
 
@@ -241,7 +241,7 @@ mod tests {
         assert!(outputs.windows(2).all(|pair| (pair[0].to - pair[1].from).abs() < 1e-12));
         assert!((outputs[0].from, outputs[outputs.len() - 1].to) == (0.0, 1.0));
         // All but the last have the usual size; where keys are denser, tables are narrower.
-        let full = 1048576.0 / 100.0;
+        let full = 1_048_576.0 / 100.0;
         assert!(outputs[..outputs.len() - 1].iter().all(|table| (table.keys - full).abs() < 1e-6));
         assert!((outputs[0].to - full / 7.5e5).abs() < 1e-9, "{:?}", outputs[0]);
     }
