@@ -72,7 +72,7 @@ fn zenfs(facts: &Facts) -> u32 {
 /// Data goes with the zone that dies nearest to it ([`nearest`]). Beside a large file that is being written
 /// it goes only where no other zone can be opened: of files side by side none leaves a zone to itself.
 fn learned(facts: &Facts) -> u32 {
-    const ALONE: u32 = (GOOD + NEVER) / 2;
+    const ALONE: u32 = GOOD.midpoint(NEVER);
     match nearest(facts) {
         fit if facts.is_shared => ALONE + fit / 4,
         fit if fit < GOOD => fit,
