@@ -351,6 +351,7 @@ const HASH_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 #[inline]
 fn mix(hash: u64, record: &IoRecord) -> u64 {
     let fold = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
-    let meta = u64::from(record.hint) << 8 | record.op as u64;
+    // Volumes are laid out by now; what is left are numbers of objects.
+    let meta = u64::from(record.volume) << 24 | u64::from(record.hint) << 8 | record.op as u64;
     fold(fold(fold(fold(hash, record.offset), record.len), record.at.0), meta)
 }

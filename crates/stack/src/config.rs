@@ -14,7 +14,9 @@ use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
-use crate::kinds::{KINDS, STACK, StackKind, VECTOR, ZONE, host_ftl, kind_of, pblk, vector, zone};
+use crate::kinds::{
+    KINDS, STACK, StackKind, VECTOR, ZONE, host_ftl, kind_of, pblk, vector, zone, zone_files,
+};
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
@@ -203,6 +205,11 @@ impl StackConfig {
     pub(crate) fn is_on_vector(&self) -> bool {
         let own = [vector::KIND.info.name, pblk::KIND.info.name, host_ftl::KIND.info.name];
         own.contains(&self.stack.info.name) || self.zone.get(zone::ON) == Some("vector")
+    }
+
+    /// Whether hosts see files and no bytes of a device.
+    pub fn stores_objects(&self) -> bool {
+        self.stack.info.name == zone_files::KIND.info.name
     }
 
     /// Whether a host interface stands in front of the flash.

@@ -51,14 +51,14 @@ fn run(
     options: &RunOptions<'_>,
     log: Option<&dyn RequestLog>,
 ) -> Result<Run, RunError> {
-    let mut subsystem = build_subsystem(config)?;
-    if subsystem.namespaces().iter().any(|namespace| namespace.objects) {
+    if config.stores_objects() {
         return Err(RunError::Jobs(format!(
             "a job file on stack.kind = {}: jobs address bytes of a device, and a store of files has none; expected a \
              recording of file operations",
             config.stack.info.name
         )));
     }
+    let mut subsystem = build_subsystem(config)?;
     let label = config.label();
     let job_options = JobOptions {
         precondition: &config.precondition,
@@ -142,7 +142,9 @@ pub(crate) fn compare_job_files(
 /// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of
 /// it.
 fn refuse_reading_keys(config: &StackConfig) -> Result<()> {
-    if !config.host.is_plain() {
+    // The policy that a stack brings along is for other loads.
+    let is_of_stack = config.stack.preset.contains(&format!("policy = \"{}\"", config.host.policy()));
+    if !config.host.is_plain() && !is_of_stack {
         return Err(ConfigError::Unsuited(format!(
             "host.policy = {} chooses streams for traces and generators: jobs of a job file name their own, and are not merged",
             config.host.policy()

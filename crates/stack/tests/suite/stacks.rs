@@ -106,6 +106,10 @@ fn drives_with_directives_take_hints_and_say_so() {
         let placement = serde_json::to_string(&run.result.placement).unwrap();
         assert!(run.result.placement.is_some(), "{placement}");
         assert_eq!(run.result.between.policy.unwrap().name, "write-hint", "{placement}");
+        let jobs = folder.path().join("t.fio");
+        std::fs::write(&jobs, "[a]\nrw=write\nbs=4k\nsize=400k\n").unwrap();
+        let run = replay(&config, jobs.to_str().unwrap(), &RunOptions::default()).unwrap();
+        assert!(run.is_complete() && run.result.host.writes == 100, "jobs name their own streams");
     }
     assert!(refusal("streams", &["ftl.kind=pm-gcl"]).contains("ftl.streams"));
 }

@@ -53,17 +53,17 @@ impl Session {
         };
         let mut config =
             nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
+        if config.stores_objects() {
+            let expected = "expected a stack with a block device or zones; it is for 'replay' and 'compare'";
+            let name = config.stack.info.name;
+            return Err(Failure::usage(format!(
+                "stack {name}: a store of files has no blocks to serve: {expected}"
+            )));
+        }
         config.faults.plan.on_power_cut = Some(end_as_if_killed);
         let stop = stop_on_signals()?;
         let begin = std::time::Instant::now();
         let Stored { subsystem, image } = nandscape_stack::build_stored(&config, &storage)?;
-        if subsystem.namespaces().iter().any(|namespace| namespace.objects) {
-            let expected = "expected a stack with a block device or zones; it is for 'replay' and 'compare'";
-            return Err(Failure::usage(format!(
-                "stack {}: a store of files has no blocks to serve: {expected}",
-                config.stack.info.name
-            )));
-        }
         let engine = Arc::new(Engine::new(subsystem, clock(args)));
         tell_start(&engine, begin.elapsed().as_secs_f64(), console);
         let stat = stat_source(&engine, &config);
