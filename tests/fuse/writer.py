@@ -5,8 +5,8 @@ after a power cut.
     writer.py DIRECTORY LOG SEED      until the first error, which is how it learns that the power is gone
 
 Before each change a line says what is about to happen, after the fsync that completes it another says that it
-is done, and when; the log lies on another file system. So at most one change of a writer is in doubt, and on a
-file system that answers an fsync although its device is gone, those answered after the cut. Files are made of
+is done, and when; the log lies on another file system. So at most one change of a writer is in doubt, and those
+that were answered after the cut, since a file system may answer an fsync while its device goes. Files are made of
 units of 1 KiB, each of which says in its bytes which change wrote it.
 """
 
