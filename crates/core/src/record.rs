@@ -97,8 +97,18 @@ impl TraceOp {
     }
 
     /// The operation of a letter of the native CSV.
+    #[inline]
     pub fn of_letter(letter: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.letter() == char::from(letter))
+        const OF_LETTER: [Option<TraceOp>; 128] = {
+            let mut table = [None; 128];
+            let mut n = 0;
+            while n < TraceOp::ALL.len() {
+                table[TraceOp::ALL[n].letter() as usize] = Some(TraceOp::ALL[n]);
+                n += 1;
+            }
+            table
+        };
+        OF_LETTER.get(usize::from(letter)).copied().flatten()
     }
 
     /// The operation of a block device that it is; `None` for operations of zones and objects.

@@ -9,6 +9,7 @@ use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
 use crate::{Output, ReportError, Run};
+use nandscape_core::ObjectReport;
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
@@ -230,23 +231,7 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
         );
         pairs.push(("chunk changes", text));
     }
-    if let Some(objects) = &r.between.objects {
-        let text = format!(
-            "{} with {} in {} extents, space amplification {}",
-            grouped(objects.objects),
-            format_bytes(objects.live_bytes),
-            grouped(objects.extents),
-            ratio(objects.space_amplification())
-        );
-        pairs.push(("objects", text));
-        let text = format!(
-            "{} emptied, {} finished early, {} moved to empty them",
-            grouped(objects.resets),
-            grouped(objects.finishes),
-            format_bytes(objects.moved_bytes)
-        );
-        pairs.push(("object zones", text));
-    }
+    pairs.extend(r.between.objects.iter().flat_map(object_pairs));
     pairs.push(("simulated time", Kind::Nanos.show_alone(r.speed.time.simulated_ns as f64)));
     if r.speed.time.wall_s > 0.0 {
         let text = format!(
@@ -264,6 +249,23 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
 }
 
 /// How many are in each state.
+fn object_pairs(objects: &ObjectReport) -> [(&'static str, String); 2] {
+    let held = format!(
+        "{} with {} in {} extents, space amplification {}",
+        grouped(objects.objects),
+        format_bytes(objects.live_bytes),
+        grouped(objects.extents),
+        ratio(objects.space_amplification())
+    );
+    let zones = format!(
+        "{} emptied, {} finished early, {} moved to empty them",
+        grouped(objects.resets),
+        grouped(objects.finishes),
+        format_bytes(objects.moved_bytes)
+    );
+    [("objects", held), ("object zones", zones)]
+}
+
 fn states(counts: &BTreeMap<String, u32>) -> String {
     let states = counts.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
     states.collect::<Vec<_>>().join(", ")

@@ -335,8 +335,9 @@ fn prepare(subsystem: &mut dyn Subsystem, record: &IoRecord) {
 }
 
 fn failure(request: u64, record: &IoRecord, error: &NamespaceError) -> RunError {
+    let object = if record.op.is_object_op() { format!("object {} ", record.volume) } else { String::new() };
     let message = format!(
-        "request {request} ({} offset {} len {}): {error}",
+        "request {request} ({} {object}offset {} len {}): {error}",
         record.op.letter(),
         record.offset,
         record.len

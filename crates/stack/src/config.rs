@@ -133,11 +133,9 @@ pub struct StackConfig {
 
 impl StackConfig {
     fn check(typed: &toml::Table) -> Result<Self> {
-        let named = typed.get("stack").cloned();
-        let mut named: toml::Table = named.into_iter().map(|stack| ("stack".to_owned(), stack)).collect();
-        let stack = take_table(&mut named, "stack", "stack")?;
+        let stack = take_table(&mut typed.clone(), "stack", "stack")?;
         let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
-        let mut table: toml::Table = stack.preset.parse().expect("presets of stacks are TOML");
+        let mut table = stack.preset_table();
         typed::merge(&mut table, typed.clone());
         table.remove("stack");
         let mut device = take_table(&mut table, "device", "device")?;

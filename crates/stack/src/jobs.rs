@@ -143,7 +143,9 @@ pub(crate) fn compare_job_files(
 /// it.
 fn refuse_reading_keys(config: &StackConfig) -> Result<()> {
     // The policy that a stack brings along is for other loads.
-    let is_of_stack = config.stack.preset.contains(&format!("policy = \"{}\"", config.host.policy()));
+    let preset = config.stack.preset_table();
+    let of_stack = preset.get("host").and_then(|host| host.get("policy")).and_then(toml::Value::as_str);
+    let is_of_stack = of_stack == Some(config.host.policy());
     if !config.host.is_plain() && !is_of_stack {
         return Err(ConfigError::Unsuited(format!(
             "host.policy = {} chooses streams for traces and generators: jobs of a job file name their own, and are not merged",

@@ -46,11 +46,8 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
         }
         let infos = nandscape_ftl::registry::infos();
         // What only the layer of another stack knows is not for this one.
-        args.stack.device.sets.retain(|pair| {
-            let key = pair.split('=').next().unwrap_or_default().trim();
-            key.strip_prefix("ftl.").is_none_or(|key| {
-                infos.iter().any(|info| info.has(key)) || !others.iter().any(|info| info.has(key))
-            })
+        retain_keys(&mut args.stack.device.sets, "ftl.", |key| {
+            infos.iter().any(|info| info.has(key)) || !others.iter().any(|info| info.has(key))
         });
         let mut names: Vec<String> = args.ftl.clone();
         if names.is_empty() && stacks.len() > 1 {
@@ -68,11 +65,16 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
 /// Among several stacks, `ftl.*` settings apply to the layers that have such a key.
 fn keep_keys_of(args: &mut CompareArgs, layer: &Info, stacks: usize) {
     if stacks > 1 {
-        args.stack.device.sets.retain(|pair| {
-            let key = pair.split('=').next().unwrap_or_default().trim();
-            key.strip_prefix("ftl.").is_none_or(|key| layer.params.iter().any(|param| param.name == key))
-        });
+        retain_keys(&mut args.stack.device.sets, "ftl.", |key| layer.has(key));
     }
+}
+
+/// Settings without those of a table whose key is not to be kept.
+fn retain_keys(sets: &mut Vec<String>, table: &str, keep: impl Fn(&str) -> bool) {
+    sets.retain(|pair| {
+        let key = pair.split('=').next().unwrap_or_default().trim();
+        key.strip_prefix(table).is_none_or(&keep)
+    });
 }
 
 /// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that
@@ -84,11 +86,8 @@ fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     let mut configs = Vec::new();
     for cache in &args.cache {
         let mut args = args.clone();
-        args.stack.device.sets.retain(|pair| {
-            let key = pair.split('=').next().unwrap_or_default().trim();
-            key.strip_prefix("cache.").is_none_or(|key| {
-                knows(cache, key, &pairs) || !args.cache.iter().any(|other| knows(other, key, &pairs))
-            })
+        retain_keys(&mut args.stack.device.sets, "cache.", |key| {
+            knows(cache, key, &pairs) || !args.cache.iter().any(|other| knows(other, key, &pairs))
         });
         let layers: Vec<Option<&String>> =
             if args.ftl.is_empty() { vec![None] } else { args.ftl.iter().map(Some).collect() };
@@ -108,18 +107,12 @@ fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
 /// and at least one must.
 fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed> {
     let infos = nandscape_ftl::registry::infos();
-    let knows = |info: &nandscape_core::Info, key: &str| info.params.iter().any(|p| p.name == key);
+    let is_compared = |info: &Info| args.ftl.is_empty() || args.ftl.iter().any(|ftl| ftl == info.name);
     let mut stack = args.stack.clone();
-    stack.device.sets.retain(|pair| {
-        let key = pair.split('=').next().unwrap_or_default().trim();
-        key.strip_prefix("ftl.").is_none_or(|key| {
-            let known_here = infos.iter().any(|info| info.name == name && knows(info, key));
-            let known_by_none = !infos.iter().any(|info| {
-                (args.ftl.is_empty() || args.ftl.iter().any(|f| f == info.name)) && knows(info, key)
-            });
-            // A key that no compared layer knows stays, so that the check refuses it by name.
-            known_here || known_by_none
-        })
+    retain_keys(&mut stack.device.sets, "ftl.", |key| {
+        let known_here = infos.iter().any(|info| info.name == name && info.has(key));
+        // A key that no compared layer knows stays, so that the check refuses it by name.
+        known_here || !infos.iter().any(|info| is_compared(info) && info.has(key))
     });
     typed(&stack, Some(name))
 }

@@ -55,10 +55,9 @@ pub struct FileOp {
 }
 
 /// What is under the page cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
     /// A volume of blocks: the model finds places and writes metadata.
-    #[default]
     Blocks,
     /// A store of objects, one for each file, which does that itself.
     Objects,

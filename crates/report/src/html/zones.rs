@@ -5,7 +5,7 @@ use super::elements::facts;
 use super::escape::text;
 use super::maps::base64;
 use super::tables::frame;
-use crate::number::grouped;
+use crate::number::{grouped, ratio};
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_core::zone::ZoneState;
 use nandscape_core::{ObjectReport, Word};
@@ -77,13 +77,12 @@ fn chunk_pairs(chunks: &ChunksResult) -> Vec<(&'static str, String)> {
 }
 
 fn object_pairs(objects: &ObjectReport) -> Vec<(&'static str, String)> {
-    let amplification = objects.space_amplification();
     vec![
         ("Objects", grouped(objects.objects)),
         ("Extents", grouped(objects.extents)),
         ("Live data", format_bytes(objects.live_bytes)),
         ("Zones in use hold", format_bytes(objects.used_bytes)),
-        ("Space amplification", amplification.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"))),
+        ("Space amplification", ratio(objects.space_amplification())),
         ("Zones emptied", grouped(objects.resets)),
         ("Zones finished early", grouped(objects.finishes)),
         ("Moved to empty zones", format_bytes(objects.moved_bytes)),

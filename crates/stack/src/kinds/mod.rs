@@ -27,6 +27,12 @@ pub struct StackKind {
     pub preset: &'static str,
 }
 
+impl StackKind {
+    pub(crate) fn preset_table(&self) -> toml::Table {
+        self.preset.parse().expect("presets of stacks are TOML")
+    }
+}
+
 pub(crate) const BLOCK: StackKind = StackKind {
     info: Info {
         name: "block",

@@ -90,7 +90,7 @@ fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
             (options.below, options.journal, format) = (Below::Objects, None, OBJECT_LEVEL);
         }
         let fs = FileSystem::new(options, names).map_err(|error| error.to_string())?;
-        (format, Model::Blocks(Box::new(fs)))
+        (format, Model::System(Box::new(fs)))
     };
     Ok(Box::new(Ops {
         lines: Lines::new(input.bytes),
@@ -190,7 +190,7 @@ struct Ops {
 /// What becomes of file operations.
 enum Model {
     /// Requests of a device or a store of objects under a file system.
-    Blocks(Box<FileSystem>),
+    System(Box<FileSystem>),
     /// What programs asked for.
     Files(Files),
 }
@@ -198,35 +198,35 @@ enum Model {
 impl Model {
     fn apply(&mut self, op: &FileOp) -> Result<(), FsError> {
         match self {
-            Self::Blocks(fs) => fs.apply(op),
+            Self::System(fs) => fs.apply(op),
             Self::Files(files) => files.apply(op),
         }
     }
 
     fn finish(&mut self) -> Result<(), FsError> {
         match self {
-            Self::Blocks(fs) => fs.finish(),
+            Self::System(fs) => fs.finish(),
             Self::Files(_) => Ok(()),
         }
     }
 
     fn next_request(&mut self) -> Option<IoRecord> {
         match self {
-            Self::Blocks(fs) => fs.next_request(),
+            Self::System(fs) => fs.next_request(),
             Self::Files(files) => files.next.take(),
         }
     }
 
     fn without_effect(&self) -> u64 {
         match self {
-            Self::Blocks(fs) => fs.without_effect(),
+            Self::System(fs) => fs.without_effect(),
             Self::Files(files) => files.without_effect,
         }
     }
 
     fn origin(&self) -> Origin<'_> {
         match self {
-            Self::Blocks(fs) => fs.origin(),
+            Self::System(fs) => fs.origin(),
             Self::Files(files) => Origin { file: files.last, ..Origin::default() },
         }
     }

@@ -43,6 +43,10 @@ impl Pointers {
 
     fn place_object(&mut self, record: &IoRecord) -> IoRecord {
         let IoRecord { volume, offset, len, .. } = *record;
+        if record.op == TraceOp::ObjectDelete {
+            let len = self.sizes.remove(&volume).unwrap_or(0);
+            return IoRecord { op: TraceOp::Trim, offset: 0, len, ..*record };
+        }
         let size = self.sizes.entry(volume).or_insert(0);
         let (op, offset, len) = match record.op {
             TraceOp::ObjectWrite => {
@@ -55,7 +59,6 @@ impl Pointers {
                 let old = std::mem::replace(size, offset);
                 (TraceOp::Trim, offset, old.saturating_sub(offset))
             }
-            TraceOp::ObjectDelete => (TraceOp::Trim, 0, std::mem::take(size)),
             _ => (TraceOp::Flush, 0, 0),
         };
         IoRecord { op, offset, len, ..*record }
