@@ -266,8 +266,11 @@ impl IoRecord {
                 let len = if object.is_some() { 0 } else { Self::EVERY_OBJECT };
                 (TraceOp::ObjectFlush, object.unwrap_or(ObjectId(0)), 0, len, none)
             }
+            ObjectCommand::SetAttributes { replaces: Some(object), .. } => {
+                (TraceOp::ObjectDelete, object, 0, 0, none)
+            }
             ObjectCommand::Hint { .. }
-            | ObjectCommand::SetAttributes { .. }
+            | ObjectCommand::SetAttributes { replaces: None, .. }
             | ObjectCommand::GetAttributes { .. }
             | ObjectCommand::List
             | ObjectCommand::Space => return None,

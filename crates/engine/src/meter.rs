@@ -3,7 +3,8 @@
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    BlockCommand, Command, FlashError, FtlError, NamespaceError, Op, OpCounts, SimTime, StoreError,
+    BlockCommand, Command, FlashError, FtlError, NamespaceError, ObjectCommand, Op, OpCounts, SimTime,
+    StoreError,
 };
 use nandscape_sim::metrics::Latencies;
 use std::collections::BTreeMap;
@@ -14,13 +15,15 @@ use std::time::Instant;
 pub(crate) enum Kind {
     Read,
     Write,
-    /// Discard and write zeroes.
+    /// Discard and write zeroes; of objects what frees space.
     Trim,
     Flush,
+    /// Questions and names of objects, which a store answers from memory: not told.
+    Other,
 }
 
 /// How many [`Kind`]s there are.
-pub(crate) const KINDS: usize = 4;
+pub(crate) const KINDS: usize = 5;
 
 impl Kind {
     #[inline]
@@ -29,8 +32,26 @@ impl Kind {
             Command::Block(BlockCommand { op: Op::Read, .. }) => Self::Read,
             Command::Block(BlockCommand { op: Op::Trim | Op::WriteZeroes, .. }) => Self::Trim,
             Command::Block(BlockCommand { op: Op::Flush, .. }) => Self::Flush,
+            Command::Object(command) => Self::of_object(command),
             // What changes something and is none of these, of whatever command set.
             _ => Self::Write,
+        }
+    }
+
+    const fn of_object(command: &ObjectCommand) -> Self {
+        match command {
+            ObjectCommand::Read { .. } => Self::Read,
+            ObjectCommand::Write { .. } => Self::Write,
+            ObjectCommand::Delete { .. } | ObjectCommand::Truncate { .. } | ObjectCommand::Punch { .. } => {
+                Self::Trim
+            }
+            ObjectCommand::Flush { .. } => Self::Flush,
+            ObjectCommand::Create { .. }
+            | ObjectCommand::Hint { .. }
+            | ObjectCommand::SetAttributes { .. }
+            | ObjectCommand::GetAttributes { .. }
+            | ObjectCommand::List
+            | ObjectCommand::Space => Self::Other,
         }
     }
 }

@@ -79,9 +79,11 @@ struct Shared {
 impl Tap {
     /// Makes the file and starts to write. Columns that say nothing of this stack are left out.
     pub fn start(path: &Path, subsystem: &dyn Subsystem) -> Result<Self, RecordError> {
+        let stores_objects = subsystem.namespaces().iter().any(|info| info.objects);
         let columns = Columns {
-            volume: subsystem.namespaces().len() > 1,
-            hint: subsystem.inspect().placement().is_some()
+            volume: stores_objects || subsystem.namespaces().len() > 1,
+            hint: stores_objects
+                || subsystem.inspect().placement().is_some()
                 || (0..subsystem.inspect().sets()).any(|set| subsystem.inspect().logs(set) > 1),
         };
         let writer = RecordingWriter::create(path, columns).map_err(RecordError::Create)?;

@@ -1,7 +1,9 @@
 //! One command of a front end, with its bytes.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Command, Extent, Hint, NamespaceResult, Op, Reply, SimTime};
+use nandscape_core::{
+    BlockCommand, Command, Extent, Hint, NamespaceResult, ObjectCommand, Op, Reply, SimTime,
+};
 
 /// When a command ran, in the model's time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,11 @@ impl<'a> Request<'a> {
     /// A command without bytes: trim, write zeroes, flush.
     pub fn plain(namespace: u32, op: Op, extent: Extent) -> Self {
         Self::new(namespace, op, extent, Data::None)
+    }
+
+    /// A command of the object command set, with its bytes.
+    pub fn object(namespace: u32, command: ObjectCommand, payload: Data<'a>) -> Self {
+        Self { namespace, command: Command::Object(command), payload, outcome: Ok(Served::default()) }
     }
 
     fn new(namespace: u32, op: Op, extent: Extent, payload: Data<'a>) -> Self {

@@ -1,10 +1,9 @@
 //! A namespace as a file of fixed size.
 
-use crate::errors::errno;
-use nandscape_core::{ErrorClass, Extent, NamespaceError, Op};
+use crate::client::{Client, Done, Failed};
+use nandscape_core::{Extent, Op};
 use nandscape_engine::{Engine, Request};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The most bytes that one command zeroes, so that a discard of the whole device lets others in between.
 const ZERO_BYTES: u64 = 256 << 20;
@@ -15,8 +14,7 @@ const ZERO_BYTES: u64 = 256 << 20;
 /// beyond it has no space.
 #[derive(Clone, Debug)]
 pub struct BlockFile {
-    engine: Arc<Engine>,
-    namespace: u32,
+    client: Client,
     capacity_bytes: u64,
     is_read_only: bool,
 }
@@ -25,7 +23,7 @@ impl BlockFile {
     /// The file of namespace number `namespace` of the engine.
     pub fn new(engine: Arc<Engine>, namespace: u32, is_read_only: bool) -> Self {
         let capacity_bytes = engine.namespaces()[namespace as usize].capacity_bytes;
-        Self { engine, namespace, capacity_bytes, is_read_only }
+        Self { client: Client { engine, namespace }, capacity_bytes, is_read_only }
     }
 
     /// Size, which never changes.
@@ -50,7 +48,7 @@ impl BlockFile {
         if len == 0 {
             return Ok(Done::default());
         }
-        let due = self.run(Request::read(self.namespace, offset, &mut data[..len]))?;
+        let (_, due) = self.client.run(Request::read(self.client.namespace, offset, &mut data[..len]))?;
         Ok(Done { len, due })
     }
 
@@ -62,7 +60,9 @@ impl BlockFile {
         if len == 0 {
             return if data.is_empty() { Ok(Done::default()) } else { Err(Failed::number(libc::ENOSPC)) };
         }
-        let due = self.run(Request::write(self.namespace, offset, &data[..len]).durable(is_durable))?;
+        let (_, due) = self
+            .client
+            .run(Request::write(self.client.namespace, offset, &data[..len]).durable(is_durable))?;
         Ok(Done { len, due })
     }
 
@@ -93,7 +93,7 @@ impl BlockFile {
             // Pieces end at multiples of their size, so that no page is cut in two.
             let piece_end = (at / ZERO_BYTES + 1).saturating_mul(ZERO_BYTES).min(end);
             let extent = Extent::new(at, piece_end - at);
-            due = due.max(self.run(Request::plain(self.namespace, Op::WriteZeroes, extent))?);
+            due = due.max(self.client.run(Request::plain(self.client.namespace, Op::WriteZeroes, extent))?.1);
             at = piece_end;
         }
         Ok(Done { len: 0, due })
@@ -104,49 +104,12 @@ impl BlockFile {
         if self.is_read_only {
             return Ok(Done::default());
         }
-        let due = self.run(Request::plain(self.namespace, Op::Flush, Extent::new(0, 0)))?;
+        let (_, due) =
+            self.client.run(Request::plain(self.client.namespace, Op::Flush, Extent::new(0, 0)))?;
         Ok(Done { len: 0, due })
     }
 
     fn check_writable(&self) -> Result<(), Failed> {
         if self.is_read_only { Err(Failed::number(libc::EROFS)) } else { Ok(()) }
-    }
-
-    /// Runs a command; on a paced clock, says when it is to be answered.
-    fn run(&self, request: Request<'_>) -> Result<Option<Instant>, Failed> {
-        let mut batch = [request];
-        self.engine.run(&mut batch);
-        let [request] = batch;
-        match request.outcome {
-            Ok(served) => Ok(self.engine.due(&served)),
-            Err(error) => {
-                let class = ErrorClass::of(&request.command, &error);
-                Err(Failed { errno: errno(class), cause: Some(error) })
-            }
-        }
-    }
-}
-
-/// What a call did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
-    /// Bytes read or written.
-    pub len: usize,
-    /// When the device would have answered, where the engine is paced; else now.
-    pub due: Option<Instant>,
-}
-
-/// Why a call failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// What the client is told.
-    pub errno: i32,
-    /// What the stack said; absent where the call itself was wrong.
-    pub cause: Option<NamespaceError>,
-}
-
-impl Failed {
-    const fn number(errno: i32) -> Self {
-        Self { errno, cause: None }
     }
 }

@@ -1,42 +1,21 @@
 //! The directory of files, as the FUSE library asks for it.
 
-use crate::block_file::{BlockFile, Done, Failed};
-use crate::later::Later;
+use crate::answers::{Answers, REMEMBERED};
+use crate::block_file::BlockFile;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
-use nandscape_engine::budget::{Budget, Grant};
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
-
-/// The largest request in bytes; the kernel's default limit is 256 pages.
-pub const REQUEST_BYTES: u32 = 1 << 20;
-
-/// Asynchronous requests that the kernel keeps under way before it holds its callers back.
-const BACKGROUND: u16 = 256;
-
-/// How long the kernel may remember names and attributes. They change only through this mount.
-const REMEMBERED: Duration = Duration::from_secs(3600);
-
-thread_local! {
-    /// What is read goes through here, once: the kernel copies it to its client.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Called with a message for the operator, which begins with the request that failed. There may be many.
-pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 pub struct Files {
     entries: Vec<Entry>,
     root: Mutex<FileAttr>,
-    later: Later,
-    tell: Tell,
-    budget: Arc<Budget>,
+    answers: Answers,
 }
 
 struct Entry {
@@ -50,7 +29,7 @@ const FIRST: u64 = 2;
 
 impl Files {
     /// Files with their names, owned by whoever runs the server.
-    pub fn new(files: Vec<(String, u32, BlockFile)>, later: Later, tell: Tell, budget: Arc<Budget>) -> Self {
+    pub fn new(files: Vec<(String, u32, BlockFile)>, answers: Answers) -> Self {
         let root = attributes(ROOT, FileType::Directory, 0, 4096, 0o755);
         let entry = |(index, (name, page_bytes, file)): (usize, (String, u32, BlockFile))| {
             let mode = if file.is_read_only() { 0o400 } else { 0o600 };
@@ -64,7 +43,7 @@ impl Files {
             Entry { name, file, attr: Mutex::new(attr) }
         };
         let entries = files.into_iter().enumerate().map(entry).collect();
-        Self { entries, root: Mutex::new(root), later, tell, budget }
+        Self { entries, root: Mutex::new(root), answers }
     }
 
     fn entry(&self, ino: INodeNo) -> Result<&Entry, Errno> {
@@ -74,38 +53,6 @@ impl Files {
 
     fn attr(&self, ino: INodeNo) -> Result<&Mutex<FileAttr>, Errno> {
         if ino.0 == ROOT { Ok(&self.root) } else { self.entry(ino).map(|entry| &entry.attr) }
-    }
-
-    /// What the client is told of a failure, and the operator too.
-    fn failed(&self, call: &str, name: &str, failed: &Failed) -> Errno {
-        if let Some(cause) = &failed.cause {
-            (self.tell)(&format!("{call} of {name}: {cause}"));
-        }
-        Errno::from_i32(failed.errno)
-    }
-
-    /// A copy of what is answered later, in memory that all such answers share; waits for it. The answers
-    /// that are waited for go out on another thread.
-    fn keep(&self, data: &[u8]) -> Option<(Vec<u8>, Grant)> {
-        let grant = self.budget.take(data.len() as u64, None).ok()?;
-        let mut copy = Vec::new();
-        copy.try_reserve_exact(data.len()).ok()?;
-        copy.extend_from_slice(data);
-        Some((copy, grant))
-    }
-
-    fn answer(&self, due: Option<Instant>, send: impl FnOnce() + Send + 'static) {
-        match due {
-            None => send(),
-            Some(due) => self.later.at(due, send),
-        }
-    }
-
-    fn done(&self, call: &str, entry: &Entry, outcome: Result<Done, Failed>, reply: ReplyEmpty) {
-        match outcome {
-            Ok(done) => self.answer(done.due, move || reply.ok()),
-            Err(failed) => reply.error(self.failed(call, &entry.name, &failed)),
-        }
     }
 }
 
@@ -137,19 +84,7 @@ fn read_attr(attr: &Mutex<FileAttr>) -> FileAttr {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Each is the nearest the kernel takes; a smaller one only means smaller requests.
-        if let Err(nearest) = config.set_max_write(REQUEST_BYTES) {
-            let _ = config.set_max_write(nearest);
-        }
-        if let Err(nearest) = config.set_max_readahead(REQUEST_BYTES) {
-            let _ = config.set_max_readahead(nearest);
-        }
-        let _ = config.set_max_background(BACKGROUND);
-        let _ = config.set_congestion_threshold(BACKGROUND);
-        let wanted = InitFlags::FUSE_ASYNC_DIO
-            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
-            | InitFlags::FUSE_PARALLEL_DIROPS;
-        let _ = config.add_capabilities(wanted & config.capabilities());
+        Answers::configure(config, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         Ok(())
     }
 
@@ -241,27 +176,7 @@ impl Filesystem for Files {
             Ok(entry) => entry,
             Err(error) => return reply.error(error),
         };
-        BUFFER.with_borrow_mut(|buffer| {
-            let size = size as usize;
-            if buffer.len() < size {
-                let more = size.max(REQUEST_BYTES as usize) - buffer.len();
-                if buffer.try_reserve_exact(more).is_err() {
-                    return reply.error(Errno::ENOMEM);
-                }
-                buffer.resize(buffer.len() + more, 0);
-            }
-            match entry.file.read(offset, &mut buffer[..size]) {
-                Ok(Done { len, due: None }) => reply.data(&buffer[..len]),
-                Ok(Done { len, due }) => match self.keep(&buffer[..len]) {
-                    Some((data, grant)) => self.answer(due, move || {
-                        reply.data(&data);
-                        drop(grant);
-                    }),
-                    None => reply.error(Errno::ENOMEM),
-                },
-                Err(failed) => reply.error(self.failed("read", &entry.name, &failed)),
-            }
-        });
+        self.answers.read(&entry.name, size, reply, |buffer| entry.file.read(offset, buffer));
     }
 
     fn write(
@@ -282,8 +197,8 @@ impl Filesystem for Files {
         };
         // O_SYNC contains O_DSYNC, and the kernel sets it here for RWF_DSYNC too.
         match entry.file.write(offset, data, flags.0 & libc::O_DSYNC != 0) {
-            Ok(done) => self.answer(done.due, move || reply.written(done.len as u32)),
-            Err(failed) => reply.error(self.failed("write", &entry.name, &failed)),
+            Ok(done) => self.answers.at(done.due, move || reply.written(done.len as u32)),
+            Err(failed) => reply.error(self.answers.failed("write", &entry.name, &failed)),
         }
     }
 
@@ -294,7 +209,7 @@ impl Filesystem for Files {
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         match self.entry(ino) {
-            Ok(entry) => self.done("flush", entry, entry.file.sync(), reply),
+            Ok(entry) => self.answers.done("flush", &entry.name, entry.file.sync(), reply),
             Err(error) => reply.error(error),
         }
     }
@@ -314,7 +229,9 @@ impl Filesystem for Files {
         reply: ReplyEmpty,
     ) {
         match self.entry(ino) {
-            Ok(entry) => self.done("fallocate", entry, entry.file.allocate(offset, length, mode), reply),
+            Ok(entry) => {
+                self.answers.done("fallocate", &entry.name, entry.file.allocate(offset, length, mode), reply);
+            }
             Err(error) => reply.error(error),
         }
     }

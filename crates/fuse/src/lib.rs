@@ -1,7 +1,9 @@
-//! Namespaces as files of a FUSE mount, ready for loop devices.
+//! Namespaces as files of a FUSE mount, ready for loop devices; a store of objects as a file system.
 //!
 //! * [`BlockFile`]: what a file of fixed size makes of reads, writes, punched holes and syncs, in commands of
 //!   the engine. Knows nothing of FUSE.
+//! * [`ObjectFs`]: what a file system makes of its calls, in commands of the object command set. Knows nothing
+//!   of FUSE either.
 //! * [`Mount`]: the files of all namespaces in a directory, served by threads that run the engine themselves,
 //!   without handing over.
 //! * [`LoopDevice`]: a block device over such a file, which is how kernel file systems come to it.
@@ -11,7 +13,9 @@
 //! Linux only, no libfuse: the mount is made by a system call, or by `fusermount3` where the caller may not
 //! mount.
 
+mod answers;
 mod block_file;
+mod client;
 mod errors;
 mod files;
 pub mod guard;
@@ -19,9 +23,12 @@ mod later;
 pub mod leftovers;
 mod loop_device;
 mod mount;
+mod object_fs;
 mod table;
 
-pub use block_file::{BlockFile, Done, Failed};
+pub use block_file::BlockFile;
+pub use client::{Client, Done, Failed};
 pub use errors::{MountError, errno};
 pub use loop_device::{LoopDevice, LoopError, LoopOptions, SECTORS};
 pub use mount::{LEAST_MEMORY_BYTES, Mount, MountOptions};
+pub use object_fs::{Changes, Entry, New, ObjectFs, Stat, attributes::Kind};

@@ -1,13 +1,15 @@
 //! The mount, from start to end.
 
+use crate::answers::{Answers, REQUEST_BYTES, Tell};
 use crate::block_file::BlockFile;
+use crate::client::Client;
 use crate::errors::MountError;
-use crate::files::{Files, REQUEST_BYTES, Tell};
-use crate::later::Later;
+use crate::files::Files;
+use crate::object_fs::{ObjectFs, Served};
 use crate::{leftovers, table};
-use fuser::{Config, MountOption, Session, SessionACL};
+use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
+use nandscape_core::NamespaceInfo;
 use nandscape_engine::Engine;
-use nandscape_engine::budget::Budget;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,11 +30,13 @@ pub struct MountOptions {
 /// The least memory for answers: the longest one fits.
 pub const LEAST_MEMORY_BYTES: u64 = REQUEST_BYTES as u64;
 
-/// A directory in which every namespace of an engine is a file. Dropping it unmounts.
+/// A directory in which every namespace of an engine is a file, or the files of its one store of objects are.
+/// Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mount {
     dir: PathBuf,
     files: Vec<PathBuf>,
+    notes: Vec<String>,
     session: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -46,31 +50,25 @@ impl Mount {
         tell: Tell,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Self, MountError> {
-        let failed = |error: io::Error| MountError::Mount { dir: dir.to_owned(), error };
-        let mut files = Vec::new();
-        for (index, info) in engine.namespaces().iter().enumerate() {
-            let name = info.name.clone();
-            if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
-                return Err(MountError::Refused(format!(
-                    "namespace '{name}' cannot be a file: expected a name without '/' that is neither empty, '.' nor '..'"
-                )));
-            }
-            let file = BlockFile::new(Arc::clone(engine), index as u32, options.is_read_only);
-            files.push((name, info.page_bytes, file));
-        }
-        let later = Later::start(engine).map_err(failed)?;
         assert!(options.memory_bytes >= LEAST_MEMORY_BYTES, "the longest answer has no room: {options:?}");
-        let budget = Budget::new(options.memory_bytes);
-        let paths = files.iter().map(|(name, ..)| dir.join(name)).collect();
-        let session = Session::new(Files::new(files, later, tell, budget), dir, &configuration(options))
-            .map_err(failed)?;
-        let run = move || {
-            let outcome = session.run();
-            ended();
-            outcome
+        let failed = |error: io::Error| MountError::Mount { dir: dir.to_owned(), error };
+        let answers = Answers::start(engine, tell, options).map_err(failed)?;
+        let mut mount = Self { dir: dir.to_owned(), files: Vec::new(), notes: Vec::new(), session: None };
+        let session = match engine.namespaces() {
+            [info] if info.objects => {
+                let client = Client { engine: Arc::clone(engine), namespace: 0 };
+                let (files, notes) = ObjectFs::load(client, options.is_read_only)?;
+                mount.notes = notes;
+                serve(Served::new(files, answers, info.page_bytes), dir, (options, true), ended)
+            }
+            _ => {
+                let files = block_files(engine, options.is_read_only)?;
+                mount.files = files.iter().map(|(name, ..)| dir.join(name)).collect();
+                serve(Files::new(files, answers), dir, (options, false), ended)
+            }
         };
-        let session = std::thread::Builder::new().name("fuse".to_owned()).spawn(run).map_err(failed)?;
-        Ok(Self { dir: dir.to_owned(), files: paths, session: Some(session) })
+        mount.session = Some(session.map_err(failed)?);
+        Ok(mount)
     }
 
     /// The directory as the system knows it: absolute, made if it is missing, without links, cleared of what
@@ -95,7 +93,17 @@ impl Mount {
         Ok((full, notes))
     }
 
-    /// The files, in the order of the namespaces.
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What was put in order in a store of objects.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The files, in the order of the namespaces; none where the files are the clients' own.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -145,17 +153,58 @@ impl Drop for Mount {
     }
 }
 
-fn configuration(options: MountOptions) -> Config {
+/// Mounts a file system and serves it on a thread of its own.
+fn serve<F: Filesystem>(
+    files: F,
+    dir: &Path,
+    (options, has_programs): (MountOptions, bool),
+    ended: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    let session = Session::new(files, dir, &configuration(options, has_programs))?;
+    let run = move || {
+        let outcome = session.run();
+        ended();
+        outcome
+    };
+    std::thread::Builder::new().name("fuse".to_owned()).spawn(run)
+}
+
+/// Every namespace with its name and the bytes of its pages.
+fn block_files(
+    engine: &Arc<Engine>,
+    is_read_only: bool,
+) -> Result<Vec<(String, u32, BlockFile)>, MountError> {
+    let file = |(index, info): (usize, &NamespaceInfo)| {
+        let name = info.name.clone();
+        if info.objects {
+            return Err(MountError::Refused(format!(
+                "namespace '{name}' stores files: expected it alone, not beside others"
+            )));
+        }
+        if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+            return Err(MountError::Refused(format!(
+                "namespace '{name}' cannot be a file: expected a name without '/' that is neither empty, '.' nor '..'"
+            )));
+        }
+        let file = BlockFile::new(Arc::clone(engine), index as u32, is_read_only);
+        Ok((name, info.page_bytes, file))
+    };
+    engine.namespaces().iter().enumerate().map(file).collect()
+}
+
+fn configuration(options: MountOptions, has_programs: bool) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(table::NAME.to_owned()),
         MountOption::Subtype(table::NAME.to_owned()),
         MountOption::NoDev,
         MountOption::NoSuid,
-        MountOption::NoExec,
         MountOption::NoAtime,
         MountOption::DefaultPermissions,
     ];
+    if !has_programs {
+        config.mount_options.push(MountOption::NoExec);
+    }
     if options.is_read_only {
         config.mount_options.push(MountOption::RO);
     }

@@ -219,7 +219,7 @@ fn interval(start: &Sample, now: &Sample, meter: &Meter) -> Interval {
 
 impl Latencies {
     fn new(times: &[crate::meter::Times; crate::meter::KINDS]) -> Self {
-        let [read, write, trim, flush] = times.each_ref().map(crate::meter::Times::summary);
+        let [read, write, trim, flush, _] = times.each_ref().map(crate::meter::Times::summary);
         Self { read, write, trim, flush }
     }
 }

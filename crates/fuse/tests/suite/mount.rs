@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-const OPTIONS: MountOptions = MountOptions { is_read_only: false, threads: 2, memory_bytes: 4 << 20 };
+pub const OPTIONS: MountOptions = MountOptions { is_read_only: false, threads: 2, memory_bytes: 4 << 20 };
 
 fn engine(namespaces: u32) -> Arc<Engine> {
     engine_with(namespaces, Clock::free())
@@ -35,7 +35,7 @@ fn engine_with(namespaces: u32, clock: Clock) -> Arc<Engine> {
 }
 
 /// Mounts, or says why the test is skipped.
-fn mount(engine: &Arc<Engine>, dir: &Path, options: MountOptions) -> Option<Mount> {
+pub fn mount(engine: &Arc<Engine>, dir: &Path, options: MountOptions) -> Option<Mount> {
     if !Path::new("/dev/fuse").exists() {
         eprintln!("SKIP: /dev/fuse is absent");
         return None;

@@ -243,6 +243,17 @@ impl<S: Subsystem> ZoneFiles<S> {
         Ok(self.committed)
     }
 
+    /// Makes everything durable, and says that the layer was shut down.
+    pub(super) fn close(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        self.log.records.learned(self.now, self.learned.means());
+        self.commit(None, at)?;
+        if self.log.is_broken || !self.log.has_room(1, self.snapshot_bytes()) {
+            return self.roll(Kind::CleanEnd, at);
+        }
+        self.write_pages(Kind::CleanEnd, &[], 0, Token::NONE, at)?;
+        self.recovery_point(at)
+    }
+
     /// Writes a stream of so many bytes as pages of the journal, at least one.
     fn write_pages(
         &mut self,

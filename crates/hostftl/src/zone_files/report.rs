@@ -1,7 +1,6 @@
 //! What the layer is to hosts and reports.
 
 use super::ZoneFiles;
-use super::format::Kind;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::zone::{Zone, ZoneCounts, ZoneShape};
 use nandscape_core::{
@@ -42,7 +41,7 @@ impl<S: Subsystem + Send> Subsystem for ZoneFiles<S> {
     }
 
     fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
-        let done = if self.stopped.is_none() { self.roll(Kind::CleanEnd, at)? } else { Token::NONE };
+        let done = if self.stopped.is_none() { self.close(at)? } else { Token::NONE };
         let below = self.below.device.shutdown(at)?;
         Ok(self.below.device.join(done, below))
     }

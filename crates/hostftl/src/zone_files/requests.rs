@@ -39,7 +39,7 @@ impl<S: Subsystem> ZoneFiles<S> {
                 let slot = self.files.slot(object)?;
                 let bytes = self.files.get(slot).size.saturating_sub(extent.offset).min(extent.len);
                 self.hosts.read_bytes += bytes;
-                self.hosts.read_pages += Extent::new(extent.offset, bytes).page_count(self.shape.page_bytes);
+                self.hosts.read_pages = self.hosts.read_bytes.div_ceil(self.shape.page_bytes.into());
                 let data = data.map(|data| &mut data[..bytes as usize]);
                 let done = self.read(slot, Extent::new(extent.offset, bytes), data, at)?;
                 return Ok(Answer { done, reply: Reply::Bytes(bytes) });
@@ -96,11 +96,12 @@ impl<S: Subsystem> ZoneFiles<S> {
         Ok(done.into())
     }
 
+    /// Small writes fill pages together, wherever they begin: pages are counted by bytes.
     #[inline]
     fn count_write(&mut self, extent: Extent) {
         self.hosts.writes += 1;
         self.hosts.write_bytes += extent.len;
-        self.hosts.write_pages += extent.page_count(self.shape.page_bytes);
+        self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.shape.page_bytes.into());
     }
 
     fn status(&self, file: &File) -> ObjectStatus {

@@ -9,7 +9,7 @@ use nandscape_core::{Info, units};
 use nandscape_fuse::{
     LEAST_MEMORY_BYTES, LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,10 +31,11 @@ pub const ENTRY: FrontEnd = FrontEnd {
 fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
-    let session = Session::start(&args.stack, args.read_only, console)?;
+    let session = Session::start(&args.stack, args.read_only, !args.with_loop, console)?;
     let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
+    let stores_files = stores_files(&session);
     // Before the threads that serve are started, since they inherit it.
-    let warnings = guard::stand_below_block_device();
+    let warnings = if stores_files { Vec::new() } else { guard::stand_below_block_device() };
     for note in notes.into_iter().chain(warnings) {
         console.note(&note);
     }
@@ -44,12 +45,20 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let stop = Arc::clone(&session.stop);
     let ended = move || stop.request("the mount has ended");
     let mount = Mount::start(&session.engine, &dir, options, tell, ended).map_err(Failure::run)?;
+    for note in mount.notes() {
+        console.note(note);
+    }
     let mut server = Server { mount, loops: Vec::new(), console };
     let served = server.serve(args, sector, &session);
     // Whatever went wrong above, what was written is kept.
     let down = server.take_down();
     drop(server);
     served.and(down).and(session.finish())
+}
+
+/// Whether the files are the clients' own.
+fn stores_files(session: &Session) -> bool {
+    session.engine.namespaces().iter().any(|info| info.objects)
 }
 
 fn sector(text: &str) -> Result<u32> {
@@ -83,17 +92,21 @@ impl Server {
 
     /// Prints a path for each namespace, which also says that they are ready.
     fn announce(&self, as_json: bool, session: &Session) {
-        let places = self.mount.files().iter().enumerate().map(|(index, file)| {
+        let stores_files = stores_files(session);
+        let dir = stores_files.then(|| self.mount.dir());
+        let files = self.mount.files().iter().map(PathBuf::as_path);
+        let places = files.chain(dir).enumerate().map(|(index, file)| {
             let device = self.loops.get(index).map(LoopDevice::path);
-            (file.as_path(), device)
+            (file, device)
         });
         if as_json {
             let served: Vec<serde_json::Value> = places
                 .zip(session.engine.namespaces())
                 .map(|((file, device), info)| {
+                    let kind = if stores_files { "directory" } else { "file" };
                     serde_json::json!({
                         "namespace": info.name,
-                        "file": file,
+                        kind: file,
                         "loop": device,
                         "capacity_bytes": info.capacity_bytes,
                         "page_bytes": info.page_bytes,

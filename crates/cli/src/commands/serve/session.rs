@@ -39,10 +39,16 @@ struct Aside {
 }
 
 impl Session {
-    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed.
+    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed. A
+    /// store of files is refused unless the front end `takes_objects`.
     /// From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
-    pub fn start(args: &ServeArgs, is_read_only: bool, console: Console) -> Result<Self> {
+    pub fn start(
+        args: &ServeArgs,
+        is_read_only: bool,
+        takes_objects: bool,
+        console: Console,
+    ) -> Result<Self> {
         if let Some(fast) = &args.cached.cache {
             return Self::start_cache(args, fast, console);
         }
@@ -53,11 +59,11 @@ impl Session {
         };
         let mut config =
             nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
-        if config.stores_objects() {
-            let expected = "expected a stack with a block device or zones; it is for 'replay' and 'compare'";
+        if config.stores_objects() && !takes_objects {
             let name = config.stack.info.name;
             return Err(Failure::usage(format!(
-                "stack {name}: a store of files has no blocks to serve: {expected}"
+                "stack {name}: a store of files has no blocks to serve: expected another stack, or \
+                 'serve fuse' without --loop"
             )));
         }
         config.faults.plan.on_power_cut = Some(end_as_if_killed);

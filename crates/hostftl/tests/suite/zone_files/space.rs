@@ -217,3 +217,17 @@ fn files_outlive_failing_zones() {
     }
     assert!(ended > 0, "no store ended");
 }
+
+#[test]
+fn a_clean_end_writes_its_records_and_pads_no_zone() {
+    let mut files = large(&[]);
+    for object in 1..=20 {
+        create(&mut files, object, Hint::MEDIUM);
+        write_file(&mut files, object, 16 * 4096, SimTime::ZERO);
+    }
+    let programs = |files: &ZoneFiles<TimedZones>| files.inspect().layer(0).device().tally().totals.programs;
+    let before = programs(&files);
+    files.shutdown(SimTime(1 << 40)).unwrap();
+    let more = programs(&files) - before;
+    assert!((2..=4).contains(&more), "{more} programs for the records of 20 files and a page of the end");
+}

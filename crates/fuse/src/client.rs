@@ -1,0 +1,60 @@
+//! A client of one namespace of the engine: runs its commands, and says what became of them in the terms of
+//! the system.
+
+use crate::errors::errno;
+use nandscape_core::{ErrorClass, NamespaceError, Reply};
+use nandscape_engine::{Engine, Request};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A namespace of the engine.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// Its index in [`Engine::namespaces`].
+    pub namespace: u32,
+}
+
+impl Client {
+    /// Runs a command; on a paced clock, says when it is to be answered.
+    pub fn run(&self, request: Request<'_>) -> Result<(Reply, Option<Instant>), Failed> {
+        let mut batch = [request];
+        self.engine.run(&mut batch);
+        let [request] = batch;
+        match request.outcome {
+            Ok(served) => {
+                let due = self.engine.due(&served);
+                Ok((served.reply, due))
+            }
+            Err(error) => {
+                let class = ErrorClass::of(&request.command, &error);
+                Err(Failed { errno: errno(class), cause: Some(error) })
+            }
+        }
+    }
+}
+
+/// What a call did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Bytes read or written.
+    pub len: usize,
+    /// When the device would have answered, where the engine is paced; else now.
+    pub due: Option<Instant>,
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// What the client is told.
+    pub errno: i32,
+    /// What the stack said; absent where the call itself was wrong.
+    pub cause: Option<NamespaceError>,
+}
+
+impl Failed {
+    pub(crate) const fn number(errno: i32) -> Self {
+        Self { errno, cause: None }
+    }
+}
