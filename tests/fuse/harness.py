@@ -107,6 +107,11 @@ class Server:
         return pathlib.Path(self.served[0]["file"])
 
     @property
+    def directory(self):
+        """The directory of the clients' own files."""
+        return pathlib.Path(self.served[0]["directory"])
+
+    @property
     def device(self):
         """The first loop device."""
         return pathlib.Path(self.served[0]["loop"])
