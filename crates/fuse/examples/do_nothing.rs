@@ -1,5 +1,6 @@
-//! The peer of `make bench-peers`: one file, `DIR/ns1`, that forgets what is written and reads as zeroes, on
-//! the same library with the same settings as the product. What it does is the price of FUSE alone.
+//! The peer of `make bench-peers`: files that forget what is written and read as zeroes, on the same library
+//! with the same settings as the product: `DIR/ns1` as a namespace, `DIR/cached` as a file of a store of files.
+//! What they do is the price of FUSE alone.
 //!
 //! `do_nothing DIR MEBIBYTES [THREADS]`
 
@@ -18,6 +19,7 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 struct Nothing {
     root: FileAttr,
     file: FileAttr,
+    cached: FileAttr,
 }
 
 fn attributes(ino: u64, kind: FileType, size: u64, perm: u16) -> FileAttr {
@@ -53,19 +55,20 @@ impl Filesystem for Nothing {
     }
 
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        if name == "ns1" {
-            reply.entry(&REMEMBERED, &self.file, Generation(0));
-        } else {
-            reply.error(Errno::ENOENT);
+        match name.to_str() {
+            Some("ns1") => reply.entry(&REMEMBERED, &self.file, Generation(0)),
+            Some("cached") => reply.entry(&REMEMBERED, &self.cached, Generation(0)),
+            _ => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&REMEMBERED, if ino.0 == 1 { &self.root } else { &self.file });
+        reply.attr(&REMEMBERED, [&self.root, &self.file, &self.cached][ino.0 as usize - 1]);
     }
 
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+    fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        let flags = if ino == self.file.ino { direct } else { FopenFlags::FOPEN_KEEP_CACHE };
         reply.opened(FileHandle(0), flags | FopenFlags::FOPEN_NOFLUSH);
     }
 
@@ -125,11 +128,12 @@ fn main() -> io::Result<()> {
     let threads = words.get(2).map_or(Ok(2), number)?.max(1);
     let root = attributes(1, FileType::Directory, 0, 0o755);
     let file = attributes(2, FileType::RegularFile, size, 0o600);
+    let cached = attributes(3, FileType::RegularFile, size, 0o600);
     let mut config = Config::default();
     config.mount_options =
         vec![MountOption::FSName("do-nothing".to_owned()), MountOption::DefaultPermissions];
     config.acl = SessionACL::All;
     config.n_threads = Some(threads as usize);
     config.clone_fd = threads > 1;
-    Session::new(Nothing { root, file }, dir, &config)?.run()
+    Session::new(Nothing { root, file, cached }, dir, &config)?.run()
 }
