@@ -248,7 +248,7 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// How many are in each state.
+/// What a store of objects holds, and what it did for that.
 fn object_pairs(objects: &ObjectReport) -> [(&'static str, String); 2] {
     let held = format!(
         "{} with {} in {} extents, space amplification {}",
@@ -266,6 +266,7 @@ fn object_pairs(objects: &ObjectReport) -> [(&'static str, String); 2] {
     [("objects", held), ("object zones", zones)]
 }
 
+/// How many are in each state.
 fn states(counts: &BTreeMap<String, u32>) -> String {
     let states = counts.iter().map(|(state, count)| format!("{} {state}", grouped(u64::from(*count))));
     states.collect::<Vec<_>>().join(", ")

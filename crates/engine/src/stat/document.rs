@@ -1,9 +1,9 @@
 //! The shape of a stat document. Names as in the result document where it has them; add, never rename.
 
 use crate::record::RecordingStat;
-use nandscape_core::OpCounts;
 use nandscape_core::command::HostCounts;
 use nandscape_core::recovery::RecoveryReport;
+use nandscape_core::{ObjectReport, OpCounts};
 use nandscape_sim::result::{
     CostResult, FlashResult, LatencySummary, LayerResult, SetResult, Speed, Waf, WearResult, ZonesResult,
 };
@@ -48,6 +48,9 @@ pub struct Stat {
     /// Zones, where there are any: counts, and in its history one column of at most 256 rows, as they stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZonesResult>,
+    /// A store of files: what it holds, the space that takes, what was reclaimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectReport>,
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<serde_json::Value>,

@@ -127,6 +127,14 @@ fn state(out: &mut String, stat: &Stat) {
         let data = 100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64;
         let data = format!("{} hold data ({data:.1} %)", format_bytes(space.live_bytes));
         row(out, "space", &format!("{blocks}, {} bad; {data}", space.bad_blocks));
+        if let Some(files) = &stat.objects {
+            let [live, moved] = [files.live_bytes, files.moved_bytes].map(format_bytes);
+            let held = format!("{} in {} extents, {live}", files.objects, files.extents);
+            row(out, "files", &format!("{held}; space amplification {}", ratio(files.space_amplification())));
+            let zones = format!("{} emptied, {} finished early", files.resets, files.finishes);
+            let waited = format_ns(files.waited_ns);
+            row(out, "reclaim", &format!("zones: {zones}, {moved} moved; writers waited {waited}"));
+        }
         let cost =
             [stat.cost.dram_bytes, stat.cost.host_dram_bytes, stat.cost.usable_bytes].map(format_bytes);
         let [device, host, usable] = cost;
