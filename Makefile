@@ -39,6 +39,7 @@ bench-peers:
 	BINARY=target/release/nandscape tests/bench-peers/cachesim
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
+	tests/fuse/rocksdb
 
 extending:
 	tests/extending/run
@@ -63,6 +64,7 @@ man:
 test-apps:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/applications
+	tests/fuse/space
 
 test-guest:
 	$(CARGO) build --locked --package nandscape-cli
@@ -71,6 +73,7 @@ test-guest:
 powercut:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/powercut 50
+	tests/fuse/powercut 50 zone-files
 	tests/fuse/powercut 20 --ftl pm-gcl,pm-gcc,sbm-gcl,hsbm-gcl
 	BINARY=target/debug/nandscape tests/nbd/powercut --rounds 50
 	NANDSCAPE=target/debug/nandscape tests/serve/machine_failure --rounds 48 --lower xfs,btrfs --upper ext4,xfs,btrfs

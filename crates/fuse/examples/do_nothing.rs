@@ -1,6 +1,6 @@
 //! The peer of `make bench-peers`: files that forget what is written and read as zeroes, on the same library
-//! with the same settings as the product: `DIR/ns1` as a namespace, `DIR/cached` as a file of a store of files.
-//! What they do is the price of FUSE alone.
+//! with the same settings as the product: `DIR/ns1` as a namespace, `DIR/cached` as a file of a store of
+//! files. What they do is the price of FUSE alone.
 //!
 //! `do_nothing DIR MEBIBYTES [THREADS]`
 

@@ -2,7 +2,6 @@
 
 use crate::client::{Done, Failed};
 use crate::later::Later;
-use crate::mount::MountOptions;
 use fuser::{Errno, InitFlags, KernelConfig, ReplyData, ReplyEmpty};
 use nandscape_engine::Engine;
 use nandscape_engine::budget::{Budget, Grant};
@@ -36,8 +35,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    pub fn start(engine: &Arc<Engine>, tell: Tell, options: MountOptions) -> io::Result<Self> {
-        Ok(Self { later: Later::start(engine)?, tell, budget: Budget::new(options.memory_bytes) })
+    pub fn start(engine: &Arc<Engine>, tell: Tell, memory_bytes: u64) -> io::Result<Self> {
+        Ok(Self { later: Later::start(engine)?, tell, budget: Budget::new(memory_bytes) })
     }
 
     /// What the kernel is asked for, whatever the files are.
@@ -89,7 +88,7 @@ impl Answers {
     }
 
     /// Answers a read of at most `size` bytes, which `read` puts where it is told to.
-    pub fn read(
+    pub fn with_bytes(
         &self,
         name: impl Display,
         size: u32,

@@ -176,7 +176,7 @@ impl Filesystem for Files {
             Ok(entry) => entry,
             Err(error) => return reply.error(error),
         };
-        self.answers.read(&entry.name, size, reply, |buffer| entry.file.read(offset, buffer));
+        self.answers.with_bytes(&entry.name, size, reply, |buffer| entry.file.read(offset, buffer));
     }
 
     fn write(

@@ -2,8 +2,8 @@
 //!
 //! * [`BlockFile`]: what a file of fixed size makes of reads, writes, punched holes and syncs, in commands of
 //!   the engine. Knows nothing of FUSE.
-//! * [`ObjectFs`]: what a file system makes of its calls, in commands of the object command set. Knows nothing
-//!   of FUSE either.
+//! * [`ObjectFs`]: what a file system makes of its calls, in commands of the object command set. Knows
+//!   nothing of FUSE either.
 //! * [`Mount`]: the files of all namespaces in a directory, served by threads that run the engine themselves,
 //!   without handing over.
 //! * [`LoopDevice`]: a block device over such a file, which is how kernel file systems come to it.

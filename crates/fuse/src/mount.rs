@@ -52,7 +52,7 @@ impl Mount {
     ) -> Result<Self, MountError> {
         assert!(options.memory_bytes >= LEAST_MEMORY_BYTES, "the longest answer has no room: {options:?}");
         let failed = |error: io::Error| MountError::Mount { dir: dir.to_owned(), error };
-        let answers = Answers::start(engine, tell, options).map_err(failed)?;
+        let answers = Answers::start(engine, tell, options.memory_bytes).map_err(failed)?;
         let mut mount = Self { dir: dir.to_owned(), files: Vec::new(), notes: Vec::new(), session: None };
         let session = match engine.namespaces() {
             [info] if info.objects => {

@@ -156,7 +156,7 @@ fn space(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
         blocks.map(|(state, count)| (vec![("state", state)], count as f64)),
     )?;
     out.gauge("live_bytes", "Bytes of logical pages that hold data", space.live_bytes as f64)?;
-    if let Some(files) = &stat.objects {
+    if let Some(files) = &space.objects {
         let bytes = [("live", files.live_bytes), ("used", files.used_bytes), ("moved", files.moved_bytes)];
         let bytes = bytes.map(|(kind, bytes)| (vec![("kind", kind)], bytes as f64));
         out.gauges("files_bytes", "Of a store of files: live, in zones that hold data, moved", bytes)?;

@@ -48,9 +48,6 @@ pub struct Stat {
     /// Zones, where there are any: counts, and in its history one column of at most 256 rows, as they stand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZonesResult>,
-    /// A store of files: what it holds, the space that takes, what was reclaimed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objects: Option<ObjectReport>,
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<serde_json::Value>,
@@ -187,6 +184,9 @@ pub struct Space {
     pub logical_pages: u64,
     /// Bytes in those that hold data.
     pub live_bytes: u64,
+    /// A store of files: what it holds, the space that takes, what was reclaimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectReport>,
 }
 
 /// How batches waited for the stack, which one thread at a time owns.

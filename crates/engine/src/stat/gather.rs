@@ -169,7 +169,7 @@ impl Stack {
         stat.space.live_bytes = counts.live_pages * sums::page_bytes(layers).unwrap_or(0);
         stat.space.logical_pages = cost.logical_pages;
         stat.zones = ZonesResult::counted(&inside);
-        stat.objects = inside.objects();
+        stat.space.objects = inside.objects();
         stat.placement = inside.placement().map(to_json);
         for (index, info) in (0..).zip(subsystem.namespaces()) {
             if let Some(kinds) = inside.kinds(index) {

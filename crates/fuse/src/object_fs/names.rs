@@ -208,8 +208,8 @@ impl ObjectFs {
 
 impl Calls<'_> {
     /// A file takes the name of another one. Where that goes with it, both are one change of the store. Where
-    /// that stays, since it is open or has other names, it keeps its own until the new one is durable, and its
-    /// other names are durable before.
+    /// that stays, since it is open or has other names, it keeps its own until the new one is durable, and
+    /// its other names are durable before.
     fn replace(
         &mut self,
         tree: &mut Tree,

@@ -12,12 +12,12 @@ use fuser::{
 };
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
+use std::{fmt, io};
 
 /// The file system behind a mount.
 pub struct Served {
@@ -27,6 +27,15 @@ pub struct Served {
     /// Directories that are open, as they were when somebody began to read them.
     open_dirs: Mutex<HashMap<u64, Vec<Entry>>>,
     next_dir: AtomicU64,
+}
+
+/// A file in messages: it may have several names, or none.
+struct Number(INodeNo);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {}", self.0)
+    }
 }
 
 /// What is open in the kernel stays in its cache: a file changes only through this mount.
@@ -59,13 +68,16 @@ impl Served {
         }
     }
 
-    /// What the client is told of a failure.
-    fn failed(&self, call: &str, ino: INodeNo, failed: &Failed) -> Errno {
-        self.answers.failed(call, format_args!("file {ino}"), failed)
-    }
-
-    fn done(&self, call: &str, ino: INodeNo, outcome: Result<Done, Failed>, reply: ReplyEmpty) {
-        self.answers.done(call, format_args!("file {ino}"), outcome, reply);
+    /// Makes a call that only succeeds or fails.
+    fn done(
+        &self,
+        name: &str,
+        ino: INodeNo,
+        call: impl FnOnce(&ObjectFs) -> Result<Done, Failed>,
+        reply: ReplyEmpty,
+    ) {
+        let outcome = call(&self.files);
+        self.answers.done(name, Number(ino), outcome, reply);
     }
 
     /// Answers a call that made an entry of directory `parent`.
@@ -81,7 +93,7 @@ impl Served {
                 let attr = self.attr(&stat);
                 self.answers.at(due, move || reply.entry(&REMEMBERED, &attr, Generation(0)));
             }
-            Err(failed) => reply.error(self.failed(call, parent, &failed)),
+            Err(failed) => reply.error(self.answers.failed(call, Number(parent), &failed)),
         }
     }
 
@@ -124,14 +136,14 @@ impl Filesystem for Served {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.files.lookup(parent.0, name.as_bytes()) {
             Ok(stat) => reply.entry(&REMEMBERED, &self.attr(&stat), Generation(0)),
-            Err(failed) => reply.error(self.failed("lookup", parent, &failed)),
+            Err(failed) => reply.error(self.answers.failed("lookup", Number(parent), &failed)),
         }
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.files.getattr(ino.0) {
             Ok(stat) => reply.attr(&REMEMBERED, &self.attr(&stat)),
-            Err(failed) => reply.error(self.failed("getattr", ino, &failed)),
+            Err(failed) => reply.error(self.answers.failed("getattr", Number(ino), &failed)),
         }
     }
 
@@ -165,14 +177,14 @@ impl Filesystem for Served {
                 let attr = self.attr(&stat);
                 self.answers.at(due, move || reply.attr(&REMEMBERED, &attr));
             }
-            Err(failed) => reply.error(self.failed("setattr", ino, &failed)),
+            Err(failed) => reply.error(self.answers.failed("setattr", Number(ino), &failed)),
         }
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
         match self.files.readlink(ino.0) {
             Ok(target) => reply.data(&target),
-            Err(failed) => reply.error(self.failed("readlink", ino, &failed)),
+            Err(failed) => reply.error(self.answers.failed("readlink", Number(ino), &failed)),
         }
     }
 
@@ -219,7 +231,7 @@ impl Filesystem for Served {
                     reply.created(&REMEMBERED, &attr, Generation(0), FileHandle(0), OPENED);
                 });
             }
-            Err(failed) => reply.error(self.failed("create", parent, &failed)),
+            Err(failed) => reply.error(self.answers.failed("create", Number(parent), &failed)),
         }
     }
 
@@ -228,11 +240,11 @@ impl Filesystem for Served {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.done("unlink", parent, self.files.unlink(parent.0, name.as_bytes()), reply);
+        self.done("unlink", parent, |files| files.unlink(parent.0, name.as_bytes()), reply);
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        self.done("rmdir", parent, self.files.rmdir(parent.0, name.as_bytes()), reply);
+        self.done("rmdir", parent, |files| files.rmdir(parent.0, name.as_bytes()), reply);
     }
 
     fn rename(
@@ -250,14 +262,14 @@ impl Filesystem for Served {
             RenameFlags::RENAME_NOREPLACE => false,
             _ => return reply.error(Errno::EINVAL),
         };
-        let outcome = self.files.rename((parent.0, name.as_bytes()), (to.0, new_name.as_bytes()), replaces);
-        self.done("rename", parent, outcome, reply);
+        let (from, to) = ((parent.0, name.as_bytes()), (to.0, new_name.as_bytes()));
+        self.done("rename", parent, |files| files.rename(from, to, replaces), reply);
     }
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match self.files.open(ino.0) {
             Ok(()) => reply.opened(FileHandle(0), OPENED),
-            Err(failed) => reply.error(self.failed("open", ino, &failed)),
+            Err(failed) => reply.error(self.answers.failed("open", Number(ino), &failed)),
         }
     }
 
@@ -272,8 +284,7 @@ impl Filesystem for Served {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let name = format_args!("file {ino}");
-        self.answers.read(name, size, reply, |data| self.files.read(ino.0, offset, data));
+        self.answers.with_bytes(Number(ino), size, reply, |data| self.files.read(ino.0, offset, data));
     }
 
     fn write(
@@ -291,7 +302,7 @@ impl Filesystem for Served {
         // O_SYNC contains O_DSYNC, and the kernel sets it here for RWF_DSYNC too.
         match self.files.write(ino.0, offset, data, flags.0 & libc::O_DSYNC != 0) {
             Ok(done) => self.answers.at(done.due, move || reply.written(done.len as u32)),
-            Err(failed) => reply.error(self.failed("write", ino, &failed)),
+            Err(failed) => reply.error(self.answers.failed("write", Number(ino), &failed)),
         }
     }
 
@@ -310,15 +321,15 @@ impl Filesystem for Served {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.done("close", ino, self.files.release(ino.0), reply);
+        self.done("close", ino, |files| files.release(ino.0), reply);
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.done("fsync", ino, self.files.sync(ino.0), reply);
+        self.done("fsync", ino, |files| files.sync(ino.0), reply);
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.done("fsync", ino, self.files.sync(ino.0), reply);
+        self.done("fsync", ino, |files| files.sync(ino.0), reply);
     }
 
     fn fallocate(
@@ -331,7 +342,7 @@ impl Filesystem for Served {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.done("fallocate", ino, self.files.allocate(ino.0, offset, length, mode), reply);
+        self.done("fallocate", ino, |files| files.allocate(ino.0, offset, length, mode), reply);
     }
 
     fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -344,7 +355,7 @@ impl Filesystem for Served {
         if offset == 0 || !dirs.contains_key(&handle.0) {
             match self.files.list(ino.0) {
                 Ok(entries) => drop(dirs.insert(handle.0, entries)),
-                Err(failed) => return reply.error(self.failed("readdir", ino, &failed)),
+                Err(failed) => return reply.error(self.answers.failed("readdir", Number(ino), &failed)),
             }
         }
         for (entry, next) in dirs[&handle.0].iter().zip(1..).skip(offset as usize) {
@@ -369,7 +380,7 @@ impl Filesystem for Served {
                 let free = blocks(space.free);
                 reply.statfs(blocks(space.capacity), free, free, 0, 0, self.page_bytes, 255, self.page_bytes);
             }
-            Err(failed) => reply.error(self.failed("statfs", ino, &failed)),
+            Err(failed) => reply.error(self.answers.failed("statfs", Number(ino), &failed)),
         }
     }
 }

@@ -127,7 +127,7 @@ fn state(out: &mut String, stat: &Stat) {
         let data = 100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64;
         let data = format!("{} hold data ({data:.1} %)", format_bytes(space.live_bytes));
         row(out, "space", &format!("{blocks}, {} bad; {data}", space.bad_blocks));
-        if let Some(files) = &stat.objects {
+        if let Some(files) = &stat.space.objects {
             let [live, moved] = [files.live_bytes, files.moved_bytes].map(format_bytes);
             let held = format!("{} in {} extents, {live}", files.objects, files.extents);
             row(out, "files", &format!("{held}; space amplification {}", ratio(files.space_amplification())));
