@@ -21,6 +21,8 @@ use std::thread::JoinHandle;
 pub struct MountOptions {
     /// Refuse writes.
     pub is_read_only: bool,
+    /// Of files of a store of objects: the kernel gathers writes before it passes them on.
+    pub gathers_writes: bool,
     /// Threads that take requests from the kernel and run them.
     pub threads: usize,
     /// Bytes for what was read and is answered later, on a paced clock; at least [`LEAST_MEMORY_BYTES`].
@@ -59,7 +61,12 @@ impl Mount {
                 let client = Client { engine: Arc::clone(engine), namespace: 0 };
                 let (files, notes) = ObjectFs::load(client, options.is_read_only)?;
                 mount.notes = notes;
-                serve(Served::new(files, answers, info.page_bytes), dir, (options, true), ended)
+                serve(
+                    Served::new(files, answers, info.page_bytes, options.gathers_writes),
+                    dir,
+                    (options, true),
+                    ended,
+                )
             }
             _ => {
                 let files = block_files(engine, options.is_read_only)?;

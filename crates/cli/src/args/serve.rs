@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 /// Arguments of `serve fuse`.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ServeFuseArgs {
     /// Directory to mount on, made if it is missing; each namespace is a file in it, such as DIR/ns1.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -22,6 +23,10 @@ pub struct ServeFuseArgs {
     /// Threads that take requests from the kernel.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
+    /// Let the kernel gather writes to the files of zone-files before they are passed on, as for a local file
+    /// system: small ones get faster; a full store is then an error of fsync or close.
+    #[arg(long)]
+    pub writeback: bool,
     /// Print what is served as JSON, instead of a path for each namespace.
     #[arg(long)]
     pub json: bool,

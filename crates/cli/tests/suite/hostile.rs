@@ -217,3 +217,20 @@ fn jobs_do_not_change_a_comparison() {
         assert_eq!(once("1", scheduler), once("3", scheduler), "{scheduler}");
     }
 }
+
+#[test]
+fn a_store_of_files_is_no_block_device_and_a_block_device_no_store_of_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let mount = dir.path().join("mount").display().to_string();
+    let no_blocks = ["zone-files", "no blocks to serve", "'serve fuse' without --loop"];
+    let nbd = ["serve", "nbd", "--stack", "zone-files", "--scale", "1/16"];
+    fails(&nbd, 2, &no_blocks);
+    fails(
+        &["serve", "fuse", "--loop", "--mount", &mount, "--stack", "zone-files", "--scale", "1/16"],
+        2,
+        &no_blocks,
+    );
+    let gathered = ["serve", "fuse", "--writeback", "--mount", &mount, "--scale", "1/16"];
+    fails(&gathered, 2, &["--writeback", "--stack zone-files"]);
+    assert!(!Path::new(&mount).exists(), "nothing is made for what is refused");
+}

@@ -24,6 +24,7 @@ pub struct Served {
     files: ObjectFs,
     answers: Answers,
     page_bytes: u32,
+    gathers_writes: bool,
     /// Directories that are open, as they were when somebody began to read them.
     open_dirs: Mutex<HashMap<u64, Vec<Entry>>>,
     next_dir: AtomicU64,
@@ -42,9 +43,9 @@ impl fmt::Display for Number {
 const OPENED: FopenFlags = FopenFlags::FOPEN_KEEP_CACHE.union(FopenFlags::FOPEN_NOFLUSH);
 
 impl Served {
-    pub fn new(files: ObjectFs, answers: Answers, page_bytes: u32) -> Self {
+    pub fn new(files: ObjectFs, answers: Answers, page_bytes: u32, gathers_writes: bool) -> Self {
         let (open_dirs, next_dir) = (Mutex::default(), AtomicU64::new(1));
-        Self { files, answers, page_bytes, open_dirs, next_dir }
+        Self { files, answers, page_bytes, gathers_writes, open_dirs, next_dir }
     }
 
     fn attr(&self, stat: &Stat) -> FileAttr {
@@ -122,7 +123,8 @@ fn new(request: &Request, kind: Kind, mode: u32) -> New {
 
 impl Filesystem for Served {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        Answers::configure(config, InitFlags::FUSE_CACHE_SYMLINKS);
+        let gathers = if self.gathers_writes { InitFlags::FUSE_WRITEBACK_CACHE } else { InitFlags::empty() };
+        Answers::configure(config, InitFlags::FUSE_CACHE_SYMLINKS | gathers);
         Ok(())
     }
 

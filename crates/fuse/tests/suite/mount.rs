@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-pub const OPTIONS: MountOptions = MountOptions { is_read_only: false, threads: 2, memory_bytes: 4 << 20 };
+pub const OPTIONS: MountOptions =
+    MountOptions { is_read_only: false, gathers_writes: false, threads: 2, memory_bytes: 4 << 20 };
 
 fn engine(namespaces: u32) -> Arc<Engine> {
     engine_with(namespaces, Clock::free())

@@ -135,7 +135,8 @@ fn random_calls_answer_and_leave_what_they_do_on_another_file_system() {
     let engine = engine();
     let mut rng = seeded(3);
     for round in 0..6 {
-        let Some(mut mount) = mount(&engine, served, OPTIONS) else { return };
+        let options = MountOptions { gathers_writes: round % 2 == 1, ..OPTIONS };
+        let Some(mut mount) = mount(&engine, served, options) else { return };
         assert_eq!(mount.notes(), [] as [String; 0], "nothing is in disorder after an unmount");
         for step in 0..500 {
             let call = random(&mut rng);

@@ -32,15 +32,20 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let session = Session::start(&args.stack, args.read_only, !args.with_loop, console)?;
-    let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     let stores_files = stores_files(&session);
+    if args.writeback && !stores_files {
+        return Err(Failure::usage("--writeback: expected a store of files (--stack zone-files)"));
+    }
+    let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     // Before the threads that serve are started, since they inherit it.
     let warnings = if stores_files { Vec::new() } else { guard::stand_below_block_device() };
     for note in notes.into_iter().chain(warnings) {
         console.note(&note);
     }
     let is_read_only = args.read_only || session.is_read_only();
-    let options = MountOptions { is_read_only, threads: usize::from(args.threads), memory_bytes };
+    let gathers_writes = args.writeback;
+    let threads = usize::from(args.threads);
+    let options = MountOptions { is_read_only, gathers_writes, threads, memory_bytes };
     let tell = Box::new(move |message: &str| console.note_of("fuse: request failed", &message));
     let stop = Arc::clone(&session.stop);
     let ended = move || stop.request("the mount has ended");
