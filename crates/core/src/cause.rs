@@ -21,9 +21,11 @@ pub enum Cause {
     Wear = 4,
     /// Padding of zones that a host finished.
     Finish = 5,
+    /// Cleaning by a file system of the host, over a device that may collect as well.
+    Clean = 6,
 }
 
-words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear", Finish = "finish");
+words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear", Finish = "finish", Clean = "clean");
 
 /// Numbers of flash operations: pages programmed, pages read, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

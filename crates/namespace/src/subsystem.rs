@@ -4,7 +4,7 @@ mod standard;
 
 pub use standard::{NvmSetError, SetFacts};
 
-use crate::sets::Shared;
+use crate::sets::{Order, Shared};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
@@ -79,6 +79,8 @@ pub struct NvmSubsystem {
     groups: Vec<u16>,
     /// The whole device below the parts; absent where one set has the device for itself, without a lock.
     shared: Option<SharedDevice>,
+    /// What the parts are told of causes and order, where a file system of the host is above.
+    order: Option<Order>,
     standard: Standard,
 }
 
@@ -106,6 +108,12 @@ impl NvmSubsystem {
         Self::checked(Some(shared), sets, namespaces)
     }
 
+    /// The same, for host software that states cause and order of its commands; every part has this `order`.
+    #[must_use]
+    pub fn ordered(self, order: Order) -> Self {
+        Self { order: Some(order), ..self }
+    }
+
     fn checked(
         shared: Option<SharedDevice>,
         sets: Vec<NvmSet>,
@@ -114,7 +122,7 @@ impl NvmSubsystem {
         let standard = Standard::new(&sets);
         let groups = sets.iter().map(|set| set.endurance_group).collect();
         let layers = sets.into_iter().map(|set| set.ftl).collect();
-        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), layers, groups, shared, standard };
+        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), layers, groups, shared, order: None, standard };
         for (index, spec) in namespaces.iter().enumerate() {
             this.add(spec)?;
             let overlap = namespaces[..index].iter().find(|other| {
@@ -281,7 +289,10 @@ impl Subsystem for NvmSubsystem {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control { nvme: Some(self), ..Control::default() }
+        if self.order.is_none() {
+            return Control { nvme: Some(self), ..Control::default() };
+        }
+        Control { issue: self.order.as_mut().map(|order| order as _), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {

@@ -10,7 +10,7 @@ mod typed;
 
 use crate::faults::FaultsConfig;
 use crate::host::HostConfig;
-use crate::interfaces::{Below, INTERFACES, Interfaces, Place};
+use crate::interfaces::{Below, INTERFACES, Interfaces, Place, f2fs};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
@@ -207,12 +207,18 @@ impl StackConfig {
 
     /// Whether hosts see files and no bytes of a device.
     pub fn stores_objects(&self) -> bool {
-        self.stack.info.name == zone_files::KIND.info.name
+        self.stack.info.name == zone_files::KIND.info.name || self.has_file_system()
     }
 
-    /// Whether a host interface stands in front of the flash.
-    pub(crate) fn has_interfaces(&self) -> bool {
-        [Place::Flash, Place::Served].iter().any(|place| self.interfaces.to_tables(*place).next().is_some())
+    /// Whether a file system of the host stands in front of the flash.
+    pub(crate) fn has_file_system(&self) -> bool {
+        self.interfaces.has(f2fs::ENTRY.info.name)
+    }
+
+    /// Whether a host interface stands in front of the flash that only block devices have.
+    pub(crate) fn has_interfaces_for_blocks(&self) -> bool {
+        let mut all = [Place::Flash, Place::Served].into_iter().flat_map(|place| self.interfaces.to_tables(place));
+        all.any(|(name, _)| name != f2fs::ENTRY.info.name)
     }
 
     /// The shape that translation layers see: that of the flash, unless the device compresses.
@@ -283,6 +289,7 @@ impl StackConfig {
     pub fn label(&self) -> String {
         match &self.cache {
             None if self.stack.info.name == host_ftl::KIND.info.name => format!("{} on the host", self.ftl),
+            None if self.has_file_system() => self.stack.info.name.to_owned(),
             None if !self.stack.preset.is_empty() => format!("{} with {}", self.ftl, self.stack.info.name),
             None => self.ftl.to_owned(),
             Some(cache) if cache.is_over_flash() && self.ftl != DEFAULT_FTL => {

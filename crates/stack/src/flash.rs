@@ -10,7 +10,7 @@ use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{AnyMedium, Breakable, Medium, Nand, NandOptions, Scheduler, Timed};
-use nandscape_namespace::sets::{Part, share};
+use nandscape_namespace::sets::{Order, Part, share};
 use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 
 /// Choices that do not change what a run counts, only what it keeps.
@@ -61,14 +61,19 @@ fn divide<D: FlashDevice + Send + 'static>(
     let partition = &config.partition;
     let page_bytes = config.geometry.page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
-    let subsystem = if partition.layout.is_whole(&config.geometry) && !partition.is_host_side {
+    let order = config.has_file_system().then(Order::default);
+    let is_alone = partition.layout.is_whole(&config.geometry) && !partition.is_host_side;
+    let subsystem = if is_alone && order.is_none() {
         let set = set(config, 0, whole(device)?)?;
         let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
         NvmSubsystem::whole(set, &specs)
     } else {
         let shared: SharedDevice = share(device);
         let build = |(index, dies): (usize, &Vec<UnitId>)| {
-            let dies = Part::new(SharedDevice::clone(&shared), dies);
+            let mut dies = Part::new(SharedDevice::clone(&shared), dies);
+            if let Some(order) = &order {
+                dies = dies.ordered(order);
+            }
             set(config, index, part(if partition.is_host_side { dies.host_side() } else { dies })?)
         };
         let dies = partition.layout.sets().iter().enumerate();
@@ -77,7 +82,11 @@ fn divide<D: FlashDevice + Send + 'static>(
         let specs = partition.specs(&capacities, page_bytes)?;
         NvmSubsystem::divided(shared, sets, &specs)
     };
-    subsystem.map_err(|e| ConfigError::Build(format!("namespaces: {e}")))
+    let subsystem = subsystem.map_err(|e| ConfigError::Build(format!("namespaces: {e}")))?;
+    Ok(match order {
+        None => subsystem,
+        Some(order) => subsystem.ordered(order),
+    })
 }
 
 /// A set with what the configuration says about it.

@@ -175,6 +175,10 @@ impl Layered for DirectedSubsystem {
     }
 
     fn control(&mut self) -> Control<'_> {
+        // A file system of the host above has the device for itself.
+        if self.inner.control().issue.is_some() {
+            return self.inner.control();
+        }
         // Of a cache there is none below.
         Control { nvme: Some(self), ..Control::default() }
     }

@@ -2,7 +2,7 @@
 
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, JournalRefusal, MediumTally, Oob, OpCounts, Ppn, ReadResult,
+    FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn, ReadResult,
     Sender, SimTime, Token, UnitId, Way,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,6 +35,12 @@ impl Order {
 
     fn get(&self) -> (Cause, Token) {
         *self.0.lock().expect(UNBROKEN)
+    }
+}
+
+impl IssueControl for Order {
+    fn issue(&mut self, cause: Cause, after: Token) {
+        self.set(cause, after);
     }
 }
 

@@ -2,6 +2,7 @@
 //! front of another one, chosen and set up by a table of its own in the configuration.
 
 mod directives;
+pub(crate) mod f2fs;
 mod file_system;
 
 use crate::keys::{Result, flat, table_of, take_table};
@@ -50,7 +51,7 @@ pub(crate) struct Below<'a> {
 }
 
 /// Every host interface. Of those in one place the first is the nearest to the flash.
-pub static INTERFACES: &[InterfaceEntry] = &[directives::ENTRY, file_system::ENTRY];
+pub static INTERFACES: &[InterfaceEntry] = &[directives::ENTRY, f2fs::ENTRY, file_system::ENTRY];
 
 /// The tables of all interfaces, checked, in the order of [`INTERFACES`].
 #[derive(Clone, Debug)]
@@ -72,6 +73,11 @@ impl Interfaces {
     fn chosen(&self, place: Place) -> impl Iterator<Item = (&'static InterfaceEntry, &Params)> {
         let all = INTERFACES.iter().zip(&self.0);
         all.filter(move |(entry, params)| entry.place == place && (entry.is_chosen)(params))
+    }
+
+    /// Whether one of them, by its name, was asked for.
+    pub fn has(&self, name: &str) -> bool {
+        INTERFACES.iter().zip(&self.0).any(|(entry, params)| entry.info.name == name && (entry.is_chosen)(params))
     }
 
     /// Names and tables of the interfaces that were asked for.

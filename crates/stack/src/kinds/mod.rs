@@ -3,6 +3,7 @@
 
 pub(crate) mod directed;
 pub(crate) mod dm_zoned;
+pub(crate) mod f2fs;
 pub(crate) mod host_ftl;
 pub(crate) mod pblk;
 pub(crate) mod vector;
@@ -53,6 +54,8 @@ pub static KINDS: &[StackKind] = &[
     zone_map::KIND,
     dm_zoned::KIND,
     zone_files::KIND,
+    f2fs::KIND,
+    f2fs::ON_ZONES,
     vector::KIND,
     pblk::KIND,
     host_ftl::KIND,
@@ -66,6 +69,8 @@ const NAMES: &[&str] = &[
     zone_map::KIND.info.name,
     dm_zoned::KIND.info.name,
     zone_files::KIND.info.name,
+    f2fs::KIND.info.name,
+    f2fs::ON_ZONES.info.name,
     vector::KIND.info.name,
     pblk::KIND.info.name,
     host_ftl::KIND.info.name,
@@ -93,7 +98,7 @@ pub(crate) fn kind_of(params: &Params) -> &'static StackKind {
 impl StackKind {
     /// Whether it is a block device of the drive itself, with or without directives.
     pub(crate) fn is_drive(&self) -> bool {
-        [BLOCK.info.name, directed::STREAMS.info.name, directed::FDP.info.name].contains(&self.info.name)
+        [BLOCK, directed::STREAMS, directed::FDP, f2fs::KIND].map(|kind| kind.info.name).contains(&self.info.name)
     }
 }
 

@@ -57,7 +57,7 @@ pub static ZONE: Info = Info {
     params: PARAMS,
 };
 
-static LAYER: Info = Info {
+pub(super) static LAYER: Info = Info {
     name: "zone",
     summary: "no translation layer: a table of the blocks of each zone",
     source: "",

@@ -2,11 +2,12 @@
 
 use super::StackEntry;
 use crate::flash::{divided, subsystem};
-use crate::kinds::{BLOCK, StackKind, directed};
+use crate::kinds::{BLOCK, StackKind, directed, f2fs};
 
 pub const ENTRY: StackEntry = of(&BLOCK);
 pub const STREAMS: StackEntry = of(&directed::STREAMS);
 pub const FDP: StackEntry = of(&directed::FDP);
+pub const F2FS: StackEntry = of(&f2fs::KIND);
 
 /// What kinds of block devices differ in are their keys.
 const fn of(kind: &'static StackKind) -> StackEntry {

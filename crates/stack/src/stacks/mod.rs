@@ -42,6 +42,8 @@ pub static STACKS: &[StackEntry] = &[
     zone_map::ENTRY,
     dm_zoned::ENTRY,
     zone_files::ENTRY,
+    block::F2FS,
+    zone::F2FS,
     vector::ENTRY,
     pblk::ENTRY,
     host_ftl::ENTRY,
@@ -97,7 +99,7 @@ pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
         "device.compression"
     } else if config.cache.is_some() {
         "[cache]"
-    } else if config.has_interfaces() {
+    } else if config.has_interfaces_for_blocks() {
         "[directives] and [fs]"
     } else {
         return Ok(());

@@ -3,7 +3,7 @@
 use super::plain::{Base, Raw, Top, plain};
 use super::{Boxed, StackEntry, host_ftl, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::kinds::dm_zoned;
+use crate::kinds::{dm_zoned, f2fs};
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
     FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, ON, OPEN_TIME, READ_TIME, READS_ACROSS, RESET,
@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 
 pub const ENTRY: StackEntry =
     StackEntry { kind: &KIND, plain: plain::<Zones, Raw>, over: Zones::on_any::<Raw> };
+
+/// Zones for a file system in front of the stack.
+pub const F2FS: StackEntry = StackEntry { kind: &f2fs::ON_ZONES, ..ENTRY };
 
 /// Zones of the device.
 pub(super) struct Zones;
@@ -122,7 +125,7 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
 
 /// Conventional zones: as many as asked for, or as a layer over them needs.
 fn conventional(config: &StackConfig) -> u32 {
-    let needs_some = config.stack.info.name == dm_zoned::KIND.info.name;
+    let needs_some = config.stack.info.name == dm_zoned::KIND.info.name || config.has_file_system();
     config.zone.get(CONVENTIONAL).unwrap_or_else(|| {
         let geometry = &config.geometry;
         let dies = config.zone.get(DIES).unwrap_or(geometry.units());

@@ -1,0 +1,109 @@
+//! What the file system is to hosts and reports.
+
+use super::F2fs;
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{
+    Allocation, BlockCommand, Clocked, Command, Control, Extent, HostReports, Inspect, NamespaceError,
+    NamespaceInfo, NamespaceResult, ObjectReport, ObjectReports, Op, SimTime, Submitted, Subsystem, Token,
+};
+
+impl Subsystem for F2fs {
+    fn namespaces(&self) -> &[NamespaceInfo] {
+        &self.infos
+    }
+
+    /// Objects have no addresses that could be looked up ahead.
+    fn prepare(&self, _: u32, _: Op, _: Extent) {}
+
+    #[inline]
+    fn submit(&mut self, _: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
+        match command {
+            Command::Object(command) => self.object(command, &payload, at),
+            Command::Block(BlockCommand { op: Op::Flush, .. }) => Ok(self.flush(None, at)?.into()),
+            command => Err(NamespaceError::NotSupported { command: command.name() }),
+        }
+    }
+
+    #[inline]
+    fn join(&mut self, a: Token, b: Token) -> Token {
+        self.volume.device.join(a, b)
+    }
+
+    fn idle(&mut self, at: SimTime, until: SimTime) -> NamespaceResult<()> {
+        if self.stopped.is_none() {
+            self.clean_in_background(at, until)?;
+        }
+        self.volume.device.idle(at, until)
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        let done = if self.stopped.is_none() { self.checkpoint(at)? } else { Token::NONE };
+        let below = self.volume.device.shutdown(at)?;
+        Ok(self.volume.device.join(done, below))
+    }
+
+    /// Objects have no addresses of which something could be known.
+    fn allocation(&self, _: u32, extent: Extent) -> Allocation {
+        Allocation { is_mapped: true, bytes: extent.len }
+    }
+
+    fn inspect(&self) -> Inspect<'_> {
+        let below = self.volume.device.inspect();
+        let host_bytes = below.host_bytes + self.memory();
+        Inspect { hosts: Some(self), objects: Some(self), host_bytes, ..below }
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        Control::default()
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.volume.device.reset_counters(at);
+        (self.hosts, self.stats) = (HostCounts::default(), ObjectReport::default());
+        // Tokens and times from before mean nothing once time starts anew.
+        self.pace = Token::NONE;
+        self.next_checkpoint = SimTime(at.0 + self.config.checkpoint_ns);
+    }
+
+    fn check_invariants(&self) {
+        self.check();
+        self.volume.device.check_invariants();
+    }
+}
+
+impl Clocked for F2fs {
+    nandscape_core::delegate_clock!(self, self.volume.device);
+}
+
+impl HostReports for F2fs {
+    fn host_counts(&self, _: u32) -> HostCounts {
+        self.hosts
+    }
+}
+
+impl ObjectReports for F2fs {
+    fn objects(&self) -> ObjectReport {
+        let (layout, files) = (&self.config.layout, self.nodes.files());
+        let extents = |file: &u32| {
+            let blocks = self.nodes.file(*file).size.div_ceil(layout.block) as u32;
+            self.nodes.runs(layout, *file, 0, blocks).len() as u64
+        };
+        ObjectReport {
+            objects: files.len() as u64,
+            extents: files.iter().map(extents).sum(),
+            live_bytes: files.iter().map(|file| self.nodes.file(*file).blocks).sum::<u64>() * layout.block,
+            used_bytes: self.sections.used_blocks() * layout.block,
+            ..self.stats
+        }
+    }
+}
+
+impl F2fs {
+    /// Memory of the host that f2fs needs besides its page cache: for each segment its bits twice and some
+    /// 32 B, 16 B for each node whose place is known, and a block for the summaries of each log.
+    fn memory(&self) -> u64 {
+        let layout = &self.config.layout;
+        let segment = 2 * u64::from(layout.segment_blocks.div_ceil(8)) + 32;
+        layout.segments() * segment + self.nodes.count * 16 + u64::from(self.config.logs) * layout.block
+    }
+}

@@ -1,0 +1,21 @@
+//! `[f2fs]`: a log-structured file system of the host over blocks or zones, for replays.
+
+use super::{InterfaceEntry, Place};
+use crate::keys::ConfigError;
+use nandscape_hostftl::{F2fs, HostFtlError, f2fs};
+
+pub const ENTRY: InterfaceEntry = InterfaceEntry {
+    info: f2fs::INFO,
+    place: Place::Flash,
+    trial: &["f2fs.mode=adaptive", "f2fs.segment=64KiB"],
+    is_chosen: |params| params.get(f2fs::MODE) != f2fs::Mode::Off,
+    check: |_| Ok(()),
+    host_ids: |_, ids| ids,
+    wrap: |params, _, subsystem| {
+        let built = F2fs::new(subsystem, params).map_err(|error| match error {
+            HostFtlError::Param(error) => ConfigError::Param(error),
+            error => ConfigError::Unsuited(error.to_string()),
+        })?;
+        Ok(Box::new(built))
+    },
+};
