@@ -4,6 +4,9 @@ use super::sections::{NODE, NONE, Search, State};
 use super::{F2fs, Kind, Sabotage};
 use nandscape_core::{Cause, Hint, Issue, NamespaceResult, Op, SimTime, Token};
 
+/// With so few free sections a checkpoint is written while cleaning goes on, so that those that were emptied
+/// can be written.
+const FREE_LEAST: u32 = 3;
 /// Blocks that are read at a time.
 const READ_MOST: u32 = 256;
 
@@ -43,6 +46,10 @@ impl F2fs {
             let Some(victim) = self.victim(Search::Cleaning) else { break };
             let moved = self.clean(victim, at)?;
             done = self.volume.device.join(done, moved);
+            if self.sections.free <= FREE_LEAST {
+                let written = self.checkpoint(at)?;
+                done = self.volume.device.join(done, written);
+            }
         }
         if !self.sections.prefree.is_empty() {
             let written = self.checkpoint(at)?;
@@ -53,10 +60,12 @@ impl F2fs {
 
     fn victim(&mut self, search: Search) -> Option<u32> {
         if self.sabotage == Sabotage::AnyVictim {
-            let used = |info: &super::sections::Info| {
-                info.state == State::Used && info.valid < self.config.layout.section_blocks
-            };
-            return self.sections.infos.iter().position(used).map(|section| section as u32);
+            let used: Vec<u32> = (0..)
+                .zip(&self.sections.infos)
+                .filter(|(_, info)| info.state == State::Used && info.valid < self.config.layout.section_blocks)
+                .map(|(section, _)| section)
+                .collect();
+            return used.get(self.sections.now as usize % used.len().max(1)).copied();
         }
         self.sections.find(0..super::config::LOGS_MAX, search)
     }

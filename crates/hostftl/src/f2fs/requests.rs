@@ -183,8 +183,10 @@ impl F2fs {
         }
         let (from, mut to) = ((extent.offset / block) as u32, end as u32);
         let stored: u32 = self.stored(file, from, to).iter().map(|(_, _, len)| len).sum();
-        let nodes = 1 + u64::from(to - from) / u64::from(self.config.layout.node_pointers());
-        self.check_room(u64::from(to - from - stored) + nodes)?;
+        if stored < to - from {
+            let nodes = 1 + u64::from(to - from) / u64::from(self.config.layout.node_pointers());
+            self.check_room(u64::from(to - from - stored) + nodes)?;
+        }
         if self.nodes.file(file).hint == Hint::NOT_SET {
             self.nodes.file_mut(file).hint = hint.unwrap_or_default();
         }

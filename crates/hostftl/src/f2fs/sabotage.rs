@@ -9,6 +9,6 @@ pub enum Sabotage {
     None,
     /// All blocks go to one log.
     OneLog,
-    /// Cleaning takes any section.
+    /// Cleaning takes any section, whatever is valid in it.
     AnyVictim,
 }

@@ -5,6 +5,7 @@ mod chunk_zones;
 mod closed_forms;
 mod crash;
 mod dm_zoned;
+mod f2fs;
 mod latency;
 mod limits;
 mod pblk;
