@@ -273,7 +273,7 @@ fn on_zones(params: &Params, zones: &ZoneShape, layout: &mut Layout) -> Result<M
 
 /// Sections kept free, by the rule of `mkfs.f2fs`: of the percentages that are looked at the one that leaves
 /// most to users. The smaller it is, the more sections have to be reserved so that cleaning always gains.
-fn reserve(params: &Params, layout: &mut Layout) -> Result<(), ParamError> {
+fn reserve(params: &Params, layout: &mut Layout) -> Result<(), HostFtlError> {
     let sections = f64::from(layout.sections);
     let left = |percent: f64| {
         let reserved = (100.0 / percent).floor() + 1.0 + LOGS_MAX as f64;
@@ -287,9 +287,10 @@ fn reserve(params: &Params, layout: &mut Layout) -> Result<(), ParamError> {
     let percent = params.get(OP).unwrap_or_else(|| candidates.max_by(best).expect("there is a first one"));
     let (reserved, users) = left(percent);
     if users < 1.0 {
-        let expected =
-            format!("room for users: {reserved} of {sections} sections would be reserved for cleaning");
-        return Err(params.error(OP, expected));
+        let reason = format!(
+            "it has {sections} sections, of which {reserved} are reserved for cleaning: expected more and smaller ones"
+        );
+        return Err(HostFtlError::Device { layer: INFO.name, reason });
     }
     layout.reserved = reserved as u32;
     layout.user_blocks = users as u64 * u64::from(layout.section_blocks);

@@ -244,11 +244,18 @@ impl Nodes {
         node.place
     }
 
-    /// Runs of blocks of a file from `from` to `to` that are next to each other in the main area, holes left
-    /// out: first block, place, length.
-    pub fn runs(&self, layout: &Layout, file: u32, from: u32, to: u32) -> Vec<(u32, u32, u32)> {
-        let mut runs: Vec<(u32, u32, u32)> = Vec::new();
+    /// Hands out the runs of blocks of a file from `from` to `to` that are next to each other on the device,
+    /// holes left out: first block, place, length.
+    #[inline]
+    pub fn each_run(
+        &self,
+        layout: &Layout,
+        file: u32,
+        (from, to): (u32, u32),
+        mut act: impl FnMut(u32, u32, u32) -> NamespaceResult<()>,
+    ) -> NamespaceResult<()> {
         let file = self.file(file);
+        let mut run = (0, 0, 0);
         let mut block = from;
         while block < to {
             let (index, slot, room) = Self::split(layout, block);
@@ -259,18 +266,23 @@ impl Nodes {
             let len = room.min(to - block);
             for place in &self.node(*node).pointers[slot as usize..][..len as usize] {
                 if *place != NONE {
-                    match runs.last_mut() {
-                        Some((at, start, run))
-                            if *at + *run == block && *start + *run == *place && layout.is_next(*place) =>
-                        {
-                            *run += 1;
+                    let (at, start, blocks) = run;
+                    let goes_on = blocks > 0
+                        && at + blocks == block
+                        && start + blocks == *place
+                        && layout.is_next(*place);
+                    if goes_on {
+                        run.2 += 1;
+                    } else {
+                        if blocks > 0 {
+                            act(at, start, blocks)?;
                         }
-                        _ => runs.push((block, *place, 1)),
+                        run = (block, *place, 1);
                     }
                 }
                 block += 1;
             }
         }
-        runs
+        if run.2 > 0 { act(run.0, run.1, run.2) } else { Ok(()) }
     }
 }

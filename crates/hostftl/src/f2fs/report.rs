@@ -84,13 +84,18 @@ impl HostReports for F2fs {
 impl ObjectReports for F2fs {
     fn objects(&self) -> ObjectReport {
         let (layout, files) = (&self.config.layout, self.nodes.files());
-        let extents = |file: &u32| {
+        let mut extents = 0;
+        for file in &files {
             let blocks = self.nodes.file(*file).size.div_ceil(layout.block) as u32;
-            self.nodes.runs(layout, *file, 0, blocks).len() as u64
-        };
+            let counted = self.nodes.each_run(layout, *file, (0, blocks), |_, _, _| {
+                extents += 1;
+                Ok(())
+            });
+            counted.expect("counting does not fail");
+        }
         ObjectReport {
             objects: files.len() as u64,
-            extents: files.iter().map(extents).sum(),
+            extents,
             live_bytes: files.iter().map(|file| self.nodes.file(*file).blocks).sum::<u64>() * layout.block,
             used_bytes: self.sections.used_blocks() * layout.block,
             ..self.stats

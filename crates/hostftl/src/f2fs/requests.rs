@@ -182,7 +182,7 @@ impl F2fs {
             return Err(ObjectError::Full.into());
         }
         let (from, mut to) = ((extent.offset / block) as u32, end as u32);
-        let stored: u32 = self.stored(file, from, to).iter().map(|(_, _, len)| len).sum();
+        let stored = self.stored(file, from, to);
         if stored < to - from {
             let nodes = 1 + u64::from(to - from) / u64::from(self.config.layout.node_pointers());
             self.check_room(u64::from(to - from - stored) + nodes)?;
@@ -232,11 +232,18 @@ impl F2fs {
         self.write_data(file, (from, to), self.data_log(hint), issue)
     }
 
-    fn stored(&self, file: u32, from: u32, to: u32) -> Vec<(u32, u32, u32)> {
+    /// Blocks of a range that are stored.
+    fn stored(&self, file: u32, from: u32, to: u32) -> u32 {
         if u64::from(from) >= self.nodes.file(file).size.div_ceil(self.block()) {
-            return Vec::new();
+            return 0;
         }
-        self.nodes.runs(&self.config.layout, file, from, to)
+        let mut stored = 0;
+        let counted = self.nodes.each_run(&self.config.layout, file, (from, to), |_, _, blocks| {
+            stored += blocks;
+            Ok(())
+        });
+        counted.expect("counting does not fail");
+        stored
     }
 
     /// Writes blocks where they are, which are all stored.
@@ -247,28 +254,32 @@ impl F2fs {
         hint: Hint,
         issue: Issue,
     ) -> NamespaceResult<Token> {
-        let mut done = Token::NONE;
         let stream = self.stream(self.data_log(hint));
-        for (_, place, blocks) in self.nodes.runs(&self.config.layout, file, from, to) {
-            let written = self.volume.main(&self.config.layout, Op::Write, (place, blocks), stream, issue);
-            let written = written.map_err(|error| self.stop("a write of blocks failed", error))?;
-            done = self.volume.device.join(done, written);
-        }
+        let (volume, layout) = (&mut self.volume, &self.config.layout);
+        let mut done = Token::NONE;
+        let written = self.nodes.each_run(layout, file, (from, to), |_, place, blocks| {
+            let written = volume.main(layout, Op::Write, (place, blocks), stream, issue)?;
+            done = volume.device.join(done, written);
+            Ok(())
+        });
+        written.map_err(|error| self.stop("a write of blocks failed", error))?;
         Ok(done)
     }
 
     fn read(&mut self, file: u32, extent: Extent, at: SimTime) -> NamespaceResult<Token> {
         let block = self.block();
         let (from, to) = ((extent.offset / block) as u32, extent.end().div_ceil(block) as u32);
+        let (volume, layout) = (&mut self.volume, &self.config.layout);
         let mut done = Token::NONE;
-        for (first, place, blocks) in self.nodes.runs(&self.config.layout, file, from, to) {
+        self.nodes.each_run(layout, file, (from, to), |first, place, blocks| {
             let start = (u64::from(first) * block).max(extent.offset);
             let end = (u64::from(first + blocks) * block).min(extent.end());
-            let byte = self.config.layout.byte(place) + (start - u64::from(first) * block);
-            let extent = Extent::new(byte, end - start);
-            let read = self.volume.bytes(Op::Read, extent, Hint(0), Issue::new(at, Cause::Host))?;
-            done = self.volume.device.join(done, read);
-        }
+            let byte = layout.byte(place) + (start - u64::from(first) * block);
+            let issue = Issue::new(at, Cause::Host);
+            let read = volume.bytes(Op::Read, Extent::new(byte, end - start), Hint(0), issue)?;
+            done = volume.device.join(done, read);
+            Ok(())
+        })?;
         Ok(done)
     }
 

@@ -347,5 +347,5 @@ fn devices_and_keys_that_do_not_fit_are_refused() {
     assert!(error(blocks("0"), &[("mode", "lfs"), ("logs", "3")]).contains("expected 2, 4 or 6"));
     assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "6000")]).contains("whole blocks of 4096 bytes"));
     assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "1GiB")]).contains("far smaller than"));
-    assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "64KiB"), ("op", "0.01")]).contains("room for users"));
+    assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "64KiB"), ("op", "0.01")]).contains("are reserved for cleaning"));
 }

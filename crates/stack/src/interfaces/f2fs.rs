@@ -7,7 +7,7 @@ use nandscape_hostftl::{F2fs, HostFtlError, f2fs};
 pub const ENTRY: InterfaceEntry = InterfaceEntry {
     info: f2fs::INFO,
     place: Place::Flash,
-    trial: &["f2fs.mode=adaptive", "f2fs.segment=64KiB"],
+    trial: &[],
     is_chosen: |params| params.get(f2fs::MODE) != f2fs::Mode::Off,
     check: |_| Ok(()),
     host_ids: |_, ids| ids,

@@ -25,7 +25,8 @@ pub struct InterfaceEntry {
     pub info: Info,
     /// Where it stands.
     pub place: Place,
-    /// Dotted keys with values, such as `ftl.streams=4`, with which the suites try it.
+    /// Dotted keys with values, such as `ftl.streams=4`, with which the suites try it; empty where it takes
+    /// files and no blocks.
     pub trial: &'static [&'static str],
     /// Whether the keys ask for it. Other tables are not printed.
     pub(crate) is_chosen: fn(&Params) -> bool,

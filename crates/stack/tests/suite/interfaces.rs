@@ -24,13 +24,17 @@ fn config(sets: &[&str]) -> StackConfig {
     typed.check().unwrap_or_else(|error| panic!("{sets:?}: {error}"))
 }
 
+fn of_blocks() -> impl Iterator<Item = &'static InterfaceEntry> {
+    INTERFACES.iter().filter(|entry| !entry.trial.is_empty())
+}
+
 fn table(entry: &InterfaceEntry) -> String {
     format!("[{}]", entry.info.name)
 }
 
 #[test]
 fn every_interface_holds_what_was_written_and_counts_what_hosts_ask_for() {
-    for entry in INTERFACES {
+    for entry in of_blocks() {
         let config = config(entry.trial);
         assert!(config.to_toml().contains(&table(entry)), "{:?} asks for it", entry.trial);
         let make = || build_storing(&config).unwrap_or_else(|error| panic!("{:?}: {error}", entry.trial));
@@ -44,7 +48,7 @@ fn every_interface_holds_what_was_written_and_counts_what_hosts_ask_for() {
 
 #[test]
 fn every_interface_replays_and_only_those_asked_for_are_printed() {
-    for entry in INTERFACES {
+    for entry in of_blocks() {
         let load = "uniform:count=2000,bs=16k,read=30%";
         let run = replay(&config(entry.trial), load, &RunOptions::default()).unwrap();
         assert!(run.is_complete(), "{}: {:?}", table(entry), run.result.error);

@@ -35,18 +35,27 @@ fn recording(files: u64, live: u64, pages: u64) -> String {
 fn files_of_a_recording_are_objects() {
     let folder = tempfile::tempdir().unwrap();
     let recording = file(folder.path(), "t.ops.csv", &recording(300, 20, 10));
-    for sets in [&[][..], &["zone.on=vector"], &["ftl.placement=zenfs"]] {
-        let run = replay(&config("zone-files", sets), recording.to_str().unwrap(), &RunOptions::default());
-        let run = run.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    let segment = "f2fs.segment=32KiB";
+    let cases = [
+        ("zone-files", &[][..]),
+        ("zone-files", &["zone.on=vector"]),
+        ("zone-files", &["ftl.placement=zenfs"]),
+        ("f2fs", &[segment]),
+        ("f2fs", &[segment, "ftl.streams=6", "ftl.op=0.5", "directives.kind=streams", "f2fs.streams=true"]),
+        ("f2fs-zones", &[segment, "zone.conventional=20", "f2fs.logs=4", "device.blocks_per_plane=160"]),
+    ];
+    for (stack, sets) in cases {
+        let run = replay(&config(stack, sets), recording.to_str().unwrap(), &RunOptions::default());
+        let run = run.unwrap_or_else(|error| panic!("{stack}, {sets:?}: {error}"));
         assert!(run.is_complete(), "{sets:?}: {:?}", run.result.error);
         let result = &run.result;
         assert_eq!(result.workload.format, "ops:level=object", "{sets:?}");
         assert_eq!(result.host.write_bytes, 300 * 10 * PAGE, "{sets:?}");
-        assert!(result.flash.programs >= 300 * 10 && result.waf.pages.unwrap() < 2.0, "{:?}", result.waf);
+        assert!(result.flash.programs >= 300 * 10 && result.waf.pages.unwrap() < 2.0 || stack != "zone-files", "{:?}", result.waf);
         let objects = result.between.objects.as_ref().expect("a store of objects");
         assert_eq!((objects.objects, objects.live_bytes), (20, 20 * 10 * PAGE), "{sets:?}");
         // What died is emptied without moving anything but its last neighbours.
-        assert!(objects.resets > 40, "{sets:?}: {objects:?}");
+        assert!(objects.resets > 40, "{stack}, {sets:?}: {objects:?}");
     }
 }
 
