@@ -122,7 +122,8 @@ impl NvmSubsystem {
         let standard = Standard::new(&sets);
         let groups = sets.iter().map(|set| set.endurance_group).collect();
         let layers = sets.into_iter().map(|set| set.ftl).collect();
-        let mut this = Self { infos: Vec::new(), spaces: Vec::new(), layers, groups, shared, order: None, standard };
+        let mut this =
+            Self { infos: Vec::new(), spaces: Vec::new(), layers, groups, shared, order: None, standard };
         for (index, spec) in namespaces.iter().enumerate() {
             this.add(spec)?;
             let overlap = namespaces[..index].iter().find(|other| {

@@ -10,12 +10,12 @@ mod typed;
 
 use crate::faults::FaultsConfig;
 use crate::host::HostConfig;
-use crate::interfaces::{Below, INTERFACES, Interfaces, Place, f2fs};
+use crate::interfaces::{INTERFACES, Interfaces, Lower, Place, f2fs};
 use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
 use crate::kinds::{
-    KINDS, STACK, StackKind, VECTOR, ZONE, host_ftl, kind_of, pblk, vector, zone, zone_files,
+    KINDS, STACK, StackKind, VECTOR, ZONE, host_ftl, kind_of, pblk, vector, xfs, zone, zone_files,
 };
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
@@ -27,6 +27,7 @@ use nandscape_core::registry;
 use nandscape_core::{Geometry, Info, Params, Subsystem, keys};
 use nandscape_ftl::page_map;
 use nandscape_host::PolicySetup;
+use nandscape_host::fs::Below;
 use nandscape_media::scheduler::SchedulerEntry;
 use nandscape_media::{NandOptions, Options, Packing, Timing};
 use nandscape_sim::{Pacing, Precondition};
@@ -210,6 +211,15 @@ impl StackConfig {
         self.stack.info.name == zone_files::KIND.info.name || self.has_file_system()
     }
 
+    /// What files of a workload are put on.
+    pub(crate) fn files(&self) -> Below {
+        match self.stack.info.name {
+            _ if self.stores_objects() => Below::Objects,
+            name if name == xfs::KIND.info.name => Below::Xfs,
+            _ => Below::Ext4,
+        }
+    }
+
     /// Whether a file system of the host stands in front of the flash.
     pub(crate) fn has_file_system(&self) -> bool {
         self.interfaces.has(f2fs::ENTRY.info.name)
@@ -217,7 +227,8 @@ impl StackConfig {
 
     /// Whether a host interface stands in front of the flash that only block devices have.
     pub(crate) fn has_interfaces_for_blocks(&self) -> bool {
-        let mut all = [Place::Flash, Place::Served].into_iter().flat_map(|place| self.interfaces.to_tables(place));
+        let mut all =
+            [Place::Flash, Place::Served].into_iter().flat_map(|place| self.interfaces.to_tables(place));
         all.any(|(name, _)| name != f2fs::ENTRY.info.name)
     }
 
@@ -249,7 +260,7 @@ impl StackConfig {
         place: Place,
         subsystem: Box<dyn Subsystem + Send>,
     ) -> Result<Box<dyn Subsystem + Send>> {
-        let below = Below {
+        let below = Lower {
             geometry: &self.geometry,
             partition: &self.partition,
             ftl_params: &self.ftl_params,
@@ -290,7 +301,9 @@ impl StackConfig {
         match &self.cache {
             None if self.stack.info.name == host_ftl::KIND.info.name => format!("{} on the host", self.ftl),
             None if self.has_file_system() => self.stack.info.name.to_owned(),
-            None if !self.stack.preset.is_empty() => format!("{} with {}", self.ftl, self.stack.info.name),
+            None if self.stack.layer.is_none() && self.stack.info.name != KINDS[0].info.name => {
+                format!("{} with {}", self.ftl, self.stack.info.name)
+            }
             None => self.ftl.to_owned(),
             Some(cache) if cache.is_over_flash() && self.ftl != DEFAULT_FTL => {
                 format!("{} over {}", cache.name(), self.ftl)

@@ -24,7 +24,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     let target = Target {
         capacity_bytes: info.capacity_bytes,
         page_bytes: u64::from(info.page_bytes),
-        takes_objects: info.objects,
+        files: config.files(),
     };
     let open_options = open_options(config);
     let mut reader = if config.host.is_plain() {
@@ -70,7 +70,7 @@ pub fn compare(
             Ok(subsystem) => {
                 let info = &subsystem.namespaces()[0];
                 capacities.push((config.label(), info.capacity_bytes, info.page_bytes));
-                suited.push((config, info.objects));
+                suited.push(config);
             }
             Err(error @ ConfigError::Unsuited(_)) if compare.skip_unsuited => left_out.push(error),
             Err(error) => return Err(error.into()),
@@ -83,12 +83,11 @@ pub fn compare(
     }
     let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
     let Some(&(ref ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
-    let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes), takes_objects: false };
+    let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes), ..Target::NONE };
     let mut points = Vec::new();
     for workload in workloads {
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
         let source = Workload::new(workload, &open_options(&configs[0]), target)?;
-        let objects = source.with_target(Target { takes_objects: true, ..target });
         let end = source.span_bytes()?;
         if end > capacity_bytes {
             return Err(RunError::TooLarge {
@@ -100,13 +99,13 @@ pub fn compare(
                 capacity_text: units::format_bytes(capacity_bytes),
             });
         }
-        for (config, takes_objects) in suited.iter().copied() {
+        for config in suited.iter().copied() {
             let label = match workloads.len() {
                 1 => config.label(),
                 _ => format!("{} | {workload}", config.label()),
             };
-            let source = if takes_objects { &objects } else { &source };
-            points.push((config, workload, source.clone(), label));
+            let source = source.with_target(Target { files: config.files(), ..target });
+            points.push((config, workload, source, label));
         }
     }
     let mut runs: Vec<Run> = pool(compare.jobs)?.install(|| {

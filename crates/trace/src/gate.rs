@@ -2,6 +2,7 @@
 
 use crate::error::{io, record};
 use nandscape_core::{IoRecord, SimTime, TraceError, TraceOp, WorkloadInfo};
+use nandscape_host::fs::Below;
 use std::collections::BTreeMap;
 
 /// Longest request that is believed: 2^40 bytes.
@@ -34,8 +35,8 @@ pub(crate) struct ReadSettings {
     pub(crate) force: bool,
     /// A look at the first requests showed that the time stamps are only a counter.
     pub(crate) times_made_up: bool,
-    /// Whether requests are for a store of objects, where a format can make such.
-    pub(crate) takes_objects: bool,
+    /// What files are put on, where a format has files.
+    pub(crate) files: Below,
 }
 
 pub(crate) enum Parsed {

@@ -1,6 +1,7 @@
 //! How a workload is opened, and as what.
 
 use nandscape_core::TraceReader;
+use nandscape_host::fs::Below;
 use std::collections::BTreeMap;
 
 /// An open workload.
@@ -66,11 +67,11 @@ pub struct Target {
     pub capacity_bytes: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
-    /// Whether it is a store of objects.
-    pub takes_objects: bool,
+    /// What files are put on there.
+    pub files: Below,
 }
 
 impl Target {
     /// No device.
-    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096, takes_objects: false };
+    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096, files: Below::Ext4 };
 }

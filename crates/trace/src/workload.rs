@@ -204,7 +204,7 @@ impl Inner {
             volumes: self.options.volumes.clone(),
             force: self.options.force,
             times_made_up: false,
-            takes_objects: self.target.takes_objects,
+            files: self.target.files,
         }
     }
 

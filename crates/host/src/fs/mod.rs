@@ -347,6 +347,7 @@ impl FileSystem {
                 continue;
             }
             let full = FsError::Full { needed: piece.len, free: self.space.free };
+            self.space.prefer(file.directory);
             let (start, len) = self.space.allocate(file.extents.goal(block), piece.len).ok_or(full)?;
             file.extents.insert(block, start, len);
             self.change(Change::Blocks { start, len });

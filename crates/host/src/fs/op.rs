@@ -55,10 +55,13 @@ pub struct FileOp {
 }
 
 /// What is under the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Below {
-    /// A volume of blocks: the model finds places and writes metadata.
-    Blocks,
+    /// A volume of blocks as ext4 has it: the model finds places and writes metadata.
+    #[default]
+    Ext4,
+    /// The same as XFS has it: allocation groups, and what is freed is not discarded.
+    Xfs,
     /// A store of objects, one for each file, which does that itself.
     Objects,
 }
@@ -93,10 +96,22 @@ pub struct FsOptions {
     pub delete_at_end: bool,
 }
 
+impl FsOptions {
+    /// What is usual over this.
+    pub fn over(below: Below) -> Self {
+        let usual = Self { below, ..Self::default() };
+        match below {
+            Below::Ext4 => usual,
+            Below::Xfs => Self { fit: Fit::Groups, discard: false, ..usual },
+            Below::Objects => Self { journal: None, ..usual },
+        }
+    }
+}
+
 impl Default for FsOptions {
     fn default() -> Self {
         Self {
-            below: Below::Blocks,
+            below: Below::Ext4,
             size: None,
             fit: Fit::First,
             write_back: true,

@@ -9,6 +9,9 @@ pub enum Fit {
     First,
     /// The next run that is long enough behind the one found last, going round.
     Next,
+    /// The first run that is long enough in the allocation group of the file's directory or behind it, going
+    /// round: one of four groups, as XFS has them.
+    Groups,
 }
 
 /// Free runs, by start and by length.
@@ -17,9 +20,14 @@ pub(crate) struct Space {
     runs: BTreeMap<u64, u64>,
     by_length: BTreeSet<(u64, u64)>,
     fit: Fit,
+    /// Where the search begins.
     rotor: u64,
+    blocks: u64,
     pub(crate) free: u64,
 }
+
+/// Allocation groups of XFS on a single drive.
+const GROUPS: u64 = 4;
 
 /// Runs that are looked at before the longest one is taken instead: keeps a badly fragmented volume from
 /// costing a scan of all its runs for every extent.
@@ -28,7 +36,7 @@ const LOOKED_AT: usize = 4096;
 impl Space {
     pub(crate) fn new(blocks: u64, fit: Fit) -> Self {
         let mut space =
-            Self { runs: BTreeMap::new(), by_length: BTreeSet::new(), fit, rotor: 0, free: blocks };
+            Self { runs: BTreeMap::new(), by_length: BTreeSet::new(), fit, rotor: 0, blocks, free: blocks };
         if blocks > 0 {
             space.put(0, blocks);
         }
@@ -54,8 +62,7 @@ impl Space {
         {
             return Some(self.take(start, goal, want));
         }
-        let from = if self.fit == Fit::Next { self.rotor } else { 0 };
-        let mut runs = self.runs.range(from..).chain(self.runs.range(..from)).take(LOOKED_AT);
+        let mut runs = self.runs.range(self.rotor..).chain(self.runs.range(..self.rotor)).take(LOOKED_AT);
         let found = runs.find(|(_, len)| **len >= want).map(|(&start, _)| start);
         let start = found.or_else(|| {
             // The longest run, the lowest of equals.
@@ -63,8 +70,17 @@ impl Space {
             self.by_length.range((longest, 0)..).next().map(|&(_, start)| start)
         })?;
         let taken = self.take(start, start, want);
-        self.rotor = taken.0 + taken.1;
+        if self.fit == Fit::Next {
+            self.rotor = taken.0 + taken.1;
+        }
         Some(taken)
+    }
+
+    /// What is allocated next is for a file of this directory.
+    pub(crate) const fn prefer(&mut self, directory: u64) {
+        if matches!(self.fit, Fit::Groups) {
+            self.rotor = directory % GROUPS * (self.blocks / GROUPS);
+        }
     }
 
     /// Takes blocks out of the run that begins at `start`.
@@ -132,6 +148,17 @@ mod tests {
         assert_eq!(space.allocate(None, 5), Some((20, 5)));
         assert_eq!(space.allocate(None, 5), Some((25, 5)));
         assert_eq!(space.allocate(None, 5), Some((0, 5)));
+    }
+
+    #[test]
+    fn groups_go_round_from_that_of_the_directory() {
+        let mut space = Space::new(40, Fit::Groups);
+        let mut of = |directory: u64, want: u64| {
+            space.prefer(directory);
+            space.allocate(None, want)
+        };
+        assert_eq!([of(1, 6), of(5, 6), of(0, 4)], [Some((10, 6)), Some((16, 6)), Some((0, 4))]);
+        assert_eq!([of(3, 12), of(3, 12)], [Some((22, 12)), Some((4, 6))]);
     }
 
     #[test]

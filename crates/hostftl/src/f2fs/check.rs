@@ -16,7 +16,8 @@ impl F2fs {
                 let node = self.nodes.node(*number);
                 assert_eq!((node.file, node.index), (file, *index), "node {number}");
                 (nodes, dirty) = (nodes + 1, dirty + u64::from(node.is_dirty));
-                let is_listed = self.nodes.file(file).dirty.contains(number) && self.nodes.dirty_files.contains(&file);
+                let is_listed =
+                    self.nodes.file(file).dirty.contains(number) && self.nodes.dirty_files.contains(&file);
                 assert!(!node.is_dirty || is_listed, "node {number} changed and is in no list");
                 assert!(node.is_dirty || node.place != NONE, "node {number} is nowhere");
                 if node.place != NONE {

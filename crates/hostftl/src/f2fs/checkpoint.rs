@@ -101,14 +101,19 @@ impl F2fs {
         let moved = std::mem::take(&mut self.nodes.moved);
         let mut blocks = Vec::new();
         if moved.len() > NAT_JOURNAL {
-            let of_nat: BTreeSet<u64> = moved.iter().map(|node| u64::from(node / layout.nat_entries())).collect();
-            blocks.extend(of_nat.into_iter().map(|block| Copies::turn(&mut self.copies.nat, layout.nat, block)));
+            let of_nat: BTreeSet<u64> =
+                moved.iter().map(|node| u64::from(node / layout.nat_entries())).collect();
+            blocks.extend(
+                of_nat.into_iter().map(|block| Copies::turn(&mut self.copies.nat, layout.nat, block)),
+            );
         }
         let per_section = layout.section_blocks.div_ceil(layout.segment_blocks);
         if self.sections.touched.len() > SIT_JOURNAL {
             let entry = |section: &u32| u64::from(section * per_section / layout.sit_entries());
             let of_sit: BTreeSet<u64> = self.sections.touched.iter().map(entry).collect();
-            blocks.extend(of_sit.into_iter().map(|block| Copies::turn(&mut self.copies.sit, layout.sit, block)));
+            blocks.extend(
+                of_sit.into_iter().map(|block| Copies::turn(&mut self.copies.sit, layout.sit, block)),
+            );
         }
         let mut done = Token::NONE;
         for block in blocks {

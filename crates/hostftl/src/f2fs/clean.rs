@@ -62,7 +62,9 @@ impl F2fs {
         if self.sabotage == Sabotage::AnyVictim {
             let used: Vec<u32> = (0..)
                 .zip(&self.sections.infos)
-                .filter(|(_, info)| info.state == State::Used && info.valid < self.config.layout.section_blocks)
+                .filter(|(_, info)| {
+                    info.state == State::Used && info.valid < self.config.layout.section_blocks
+                })
                 .map(|(section, _)| section)
                 .collect();
             return used.get(self.sections.now as usize % used.len().max(1)).copied();

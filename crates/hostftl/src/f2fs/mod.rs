@@ -175,7 +175,8 @@ impl F2fs {
     /// Finds a section for a log.
     fn open(&mut self, log: usize) -> NamespaceResult<()> {
         self.sections.close(log);
-        let fills_holes = self.config.mode == Mode::Adaptive && self.sections.free <= 2 * self.config.layout.reserved;
+        let fills_holes =
+            self.config.mode == Mode::Adaptive && self.sections.free <= 2 * self.config.layout.reserved;
         let opened = if fills_holes {
             self.sections.open_holes(log).or_else(|| self.sections.open_free(log))
         } else {

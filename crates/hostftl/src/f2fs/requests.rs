@@ -132,7 +132,8 @@ impl F2fs {
     pub(super) fn space(&self) -> ObjectSpace {
         let layout = &self.config.layout;
         let free = if self.stopped.is_some() { 0 } else { layout.user_blocks.saturating_sub(self.taken()) };
-        let now = u64::from(self.sections.free.saturating_sub(layout.reserved)) * u64::from(layout.section_blocks);
+        let now =
+            u64::from(self.sections.free.saturating_sub(layout.reserved)) * u64::from(layout.section_blocks);
         ObjectSpace {
             capacity: layout.user_blocks * layout.block,
             live: self.sections.live * layout.block,
@@ -172,7 +173,13 @@ impl F2fs {
         self.write_data(file, (block, block + 1), log, Issue::new(at, Cause::Host))
     }
 
-    fn write(&mut self, file: u32, extent: Extent, hint: Option<Hint>, at: SimTime) -> NamespaceResult<Token> {
+    fn write(
+        &mut self,
+        file: u32,
+        extent: Extent,
+        hint: Option<Hint>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
         if extent.len == 0 {
             return Ok(Token::NONE);
         }

@@ -94,15 +94,8 @@ impl Sections {
     pub fn new(layout: &Layout) -> Self {
         let (sections, blocks) = (layout.sections, layout.section_blocks);
         let words = (blocks as usize).div_ceil(64);
-        let info = Info {
-            state: State::Free,
-            log: 0,
-            is_touched: false,
-            valid: 0,
-            taken: 0,
-            written: 0,
-            listed: 0,
-        };
+        let info =
+            Info { state: State::Free, log: 0, is_touched: false, valid: 0, taken: 0, written: 0, listed: 0 };
         Self {
             valid: vec![0; words * sections as usize],
             kept: vec![0; words * sections as usize],
@@ -400,7 +393,8 @@ impl Sections {
         let mut live = 0;
         for (section, info) in (0..).zip(&self.infos) {
             let words = section as usize * self.words..(section as usize + 1) * self.words;
-            let ones = |bits: &dyn Fn(usize) -> u64| words.clone().map(|at| bits(at).count_ones()).sum::<u32>();
+            let ones =
+                |bits: &dyn Fn(usize) -> u64| words.clone().map(|at| bits(at).count_ones()).sum::<u32>();
             assert_eq!(info.valid, ones(&|at| self.valid[at]), "valid blocks of section {section}");
             let taken = ones(&|at| self.valid[at] | self.kept[at]);
             assert_eq!(info.taken, taken, "blocks of section {section} that cannot be written");

@@ -26,8 +26,11 @@ impl Volume {
             return Err(lacks(reason));
         }
         let this = Self { device };
-        if this.device.inspect().layers.first().is_none_or(|layer| layer.device().capabilities().stores_data) {
-            return Err(lacks("it keeps bytes, and this file system keeps none: it is for replays".to_owned()));
+        if this.device.inspect().layers.first().is_none_or(|layer| layer.device().capabilities().stores_data)
+        {
+            return Err(lacks(
+                "it keeps bytes, and this file system keeps none: it is for replays".to_owned(),
+            ));
         }
         Ok(this)
     }
@@ -91,7 +94,13 @@ impl Volume {
     }
 
     /// A section is written anew from its start: its zone is reset, or its blocks are trimmed.
-    pub fn free(&mut self, layout: &Layout, section: u32, trims: bool, issue: Issue) -> NamespaceResult<Token> {
+    pub fn free(
+        &mut self,
+        layout: &Layout,
+        section: u32,
+        trims: bool,
+        issue: Issue,
+    ) -> NamespaceResult<Token> {
         let place = section * layout.section_blocks;
         if layout.is_zoned() {
             let command = ZoneCommand::Manage { action: ZoneAction::Reset, zone: Some(layout.byte(place)) };

@@ -80,7 +80,8 @@ fn zones() -> Box<dyn Subsystem + Send> {
 
 fn open(on: On, keys: &[(&str, &str)], sabotage: Sabotage) -> F2fs {
     let mode = if on == On::Zones { "lfs" } else { "adaptive" };
-    let keys: Vec<_> = [("mode", mode), ("segment", "64KiB")].into_iter().chain(keys.iter().copied()).collect();
+    let keys: Vec<_> =
+        [("mode", mode), ("segment", "64KiB")].into_iter().chain(keys.iter().copied()).collect();
     let below = if on == On::Zones { zones() } else { blocks("8") };
     let params = params_of(&f2fs::INFO, &keys);
     F2fs::with_sabotage(below, &params, sabotage).unwrap_or_else(|error| panic!("{error}"))
@@ -314,10 +315,14 @@ fn it_is_full_at_its_capacity_and_not_before() {
         let mut rng = seeded(1);
         for step in 0..3 * page {
             let at = below(&mut rng, page);
-            ask(&mut files, write(1, at, 1), 1_000_000 + step).unwrap_or_else(|error| panic!("{on:?}: {error}"));
+            ask(&mut files, write(1, at, 1), 1_000_000 + step)
+                .unwrap_or_else(|error| panic!("{on:?}: {error}"));
         }
         files.check_invariants();
-        assert!(causes(&files).get(Cause::Clean).programs > 0 || on == On::Blocks, "{on:?}: nothing was cleaned");
+        assert!(
+            causes(&files).get(Cause::Clean).programs > 0 || on == On::Blocks,
+            "{on:?}: nothing was cleaned"
+        );
     }
 }
 
@@ -343,9 +348,16 @@ fn devices_and_keys_that_do_not_fit_are_refused() {
         F2fs::new(below, &params).err().map(|error| error.to_string()).expect("it is refused")
     };
     assert!(error(zones(), &[("mode", "adaptive")]).contains("lfs, since zones are written in order"));
-    assert!(error(zones(), &[("mode", "lfs"), ("section", "2")]).contains("on zones, which are the sections"));
+    assert!(
+        error(zones(), &[("mode", "lfs"), ("section", "2")]).contains("on zones, which are the sections")
+    );
     assert!(error(blocks("0"), &[("mode", "lfs"), ("logs", "3")]).contains("expected 2, 4 or 6"));
-    assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "6000")]).contains("whole blocks of 4096 bytes"));
+    assert!(
+        error(blocks("0"), &[("mode", "lfs"), ("segment", "6000")]).contains("whole blocks of 4096 bytes")
+    );
     assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "1GiB")]).contains("far smaller than"));
-    assert!(error(blocks("0"), &[("mode", "lfs"), ("segment", "64KiB"), ("op", "0.01")]).contains("are reserved for cleaning"));
+    assert!(
+        error(blocks("0"), &[("mode", "lfs"), ("segment", "64KiB"), ("op", "0.01")])
+            .contains("are reserved for cleaning")
+    );
 }

@@ -2,8 +2,8 @@
 
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn, ReadResult,
-    Sender, SimTime, Token, UnitId, Way,
+    FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn,
+    ReadResult, Sender, SimTime, Token, UnitId, Way,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -1,6 +1,6 @@
 //! `[directives]`: what the device makes of the stream ids and placement handles that its hosts send.
 
-use super::{Below, Boxed, InterfaceEntry, Place};
+use super::{Boxed, InterfaceEntry, Lower, Place};
 use crate::keys::Result;
 use nandscape_core::{
     Info, LogStatus, NamespaceInfo, NamespaceResult, Param, ParamError, Params, Subsystem, keys, words,
@@ -101,7 +101,7 @@ fn host_ids(params: &Params, streams: u16) -> u16 {
 /// Directives in the making: their keys, and what they are put in front of.
 struct Directing<'a> {
     params: &'a Params,
-    below: &'a Below<'a>,
+    below: &'a Lower<'a>,
 }
 
 impl Directing<'_> {

@@ -39,11 +39,11 @@ pub struct InterfaceEntry {
 }
 
 type Boxed = Box<dyn Subsystem + Send>;
-type Wrap = fn(&Params, &Below<'_>, Boxed) -> Result<Boxed>;
+type Wrap = fn(&Params, &Lower<'_>, Boxed) -> Result<Boxed>;
 
 /// What an interface stands in front of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Below<'a> {
+pub(crate) struct Lower<'a> {
     pub geometry: &'a Geometry,
     pub partition: &'a Partition,
     pub ftl_params: &'a Params,
@@ -78,7 +78,10 @@ impl Interfaces {
 
     /// Whether one of them, by its name, was asked for.
     pub fn has(&self, name: &str) -> bool {
-        INTERFACES.iter().zip(&self.0).any(|(entry, params)| entry.info.name == name && (entry.is_chosen)(params))
+        INTERFACES
+            .iter()
+            .zip(&self.0)
+            .any(|(entry, params)| entry.info.name == name && (entry.is_chosen)(params))
     }
 
     /// Names and tables of the interfaces that were asked for.
@@ -91,7 +94,7 @@ impl Interfaces {
         INTERFACES.iter().zip(&self.0).fold(streams, |ids, (entry, params)| (entry.host_ids)(params, ids))
     }
 
-    pub fn wrap(&self, place: Place, below: &Below<'_>, subsystem: Boxed) -> Result<Boxed> {
+    pub fn wrap(&self, place: Place, below: &Lower<'_>, subsystem: Boxed) -> Result<Boxed> {
         self.chosen(place).try_fold(subsystem, |inner, (entry, params)| (entry.wrap)(params, below, inner))
     }
 }

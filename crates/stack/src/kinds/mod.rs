@@ -7,6 +7,7 @@ pub(crate) mod f2fs;
 pub(crate) mod host_ftl;
 pub(crate) mod pblk;
 pub(crate) mod vector;
+pub(crate) mod xfs;
 pub(crate) mod zone;
 pub(crate) mod zone_files;
 pub(crate) mod zone_map;
@@ -48,6 +49,7 @@ pub(crate) const BLOCK: StackKind = StackKind {
 /// Every kind, the default first.
 pub static KINDS: &[StackKind] = &[
     BLOCK,
+    xfs::KIND,
     directed::STREAMS,
     directed::FDP,
     zone::KIND,
@@ -63,6 +65,7 @@ pub static KINDS: &[StackKind] = &[
 
 const NAMES: &[&str] = &[
     BLOCK.info.name,
+    xfs::KIND.info.name,
     directed::STREAMS.info.name,
     directed::FDP.info.name,
     zone::KIND.info.name,
@@ -98,7 +101,9 @@ pub(crate) fn kind_of(params: &Params) -> &'static StackKind {
 impl StackKind {
     /// Whether it is a block device of the drive itself, with or without directives.
     pub(crate) fn is_drive(&self) -> bool {
-        [BLOCK, directed::STREAMS, directed::FDP, f2fs::KIND].map(|kind| kind.info.name).contains(&self.info.name)
+        [BLOCK, xfs::KIND, directed::STREAMS, directed::FDP, f2fs::KIND]
+            .map(|kind| kind.info.name)
+            .contains(&self.info.name)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::StackEntry;
 use crate::flash::{divided, subsystem};
-use crate::kinds::{BLOCK, StackKind, directed, f2fs};
+use crate::kinds::{BLOCK, StackKind, directed, f2fs, xfs};
 
 pub const ENTRY: StackEntry = of(&BLOCK);
+pub const XFS: StackEntry = of(&xfs::KIND);
 pub const STREAMS: StackEntry = of(&directed::STREAMS);
 pub const FDP: StackEntry = of(&directed::FDP);
 pub const F2FS: StackEntry = of(&f2fs::KIND);

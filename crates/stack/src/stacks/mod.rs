@@ -36,6 +36,7 @@ pub struct StackEntry {
 /// Every stack, in the order of [`crate::kinds::KINDS`].
 pub static STACKS: &[StackEntry] = &[
     block::ENTRY,
+    block::XFS,
     block::STREAMS,
     block::FDP,
     zone::ENTRY,

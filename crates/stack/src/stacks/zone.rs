@@ -3,13 +3,13 @@
 use super::plain::{Base, Raw, Top, plain};
 use super::{Boxed, StackEntry, host_ftl, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::kinds::{dm_zoned, f2fs};
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
     FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, ON, OPEN_TIME, READ_TIME, READS_ACROSS, RESET,
     RESET_STRIPE, RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT,
     ZRWA_GRANULARITY, ZRWA_SIZE,
 };
+use crate::kinds::{dm_zoned, f2fs};
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime};
 use nandscape_ftl::{Journal, PageMap, page_map};
 use nandscape_namespace::SharedDevice;

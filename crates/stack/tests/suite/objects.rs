@@ -51,7 +51,11 @@ fn files_of_a_recording_are_objects() {
         let result = &run.result;
         assert_eq!(result.workload.format, "ops:level=object", "{sets:?}");
         assert_eq!(result.host.write_bytes, 300 * 10 * PAGE, "{sets:?}");
-        assert!(result.flash.programs >= 300 * 10 && result.waf.pages.unwrap() < 2.0 || stack != "zone-files", "{:?}", result.waf);
+        assert!(
+            result.flash.programs >= 300 * 10 && result.waf.pages.unwrap() < 2.0 || stack != "zone-files",
+            "{:?}",
+            result.waf
+        );
         let objects = result.between.objects.as_ref().expect("a store of objects");
         assert_eq!((objects.objects, objects.live_bytes), (20, 20 * 10 * PAGE), "{sets:?}");
         // What died is emptied without moving anything but its last neighbours.

@@ -45,8 +45,8 @@ keys! { PARAMS:
     FILES: Option<String> = text(),
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
     SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
-    FIT: String = choice(&["first", "next"]) or "first",
-        "where extents go: the first or the next free run that is long enough";
+    FIT: Option<String> = choice(&["first", "next", "groups"]),
+        "where extents go: the first or the next free run that is long enough, or the first one in the group of the          directory, of four groups; absent: groups where the stack is xfs, else first";
     CACHE: String = choice(&["back", "through"]) or "back",
         "back: writes wait in the page cache; through: each goes to the device at once";
     EXPIRE: u64 = time() or "30s", "dirty data older than this is written back";
@@ -54,7 +54,7 @@ keys! { PARAMS:
     DIRTY: u64 = size(4096, 1 << 49) or "256MiB",
         "dirty bytes beyond which the oldest files are written back";
     JOURNAL: String = text() or "16MiB", "bytes of the journal of metadata; none: no metadata is written";
-    DISCARD: bool = flag() or "true", "discard freed blocks";
+    DISCARD: Option<bool> = flag(), "discard freed blocks; absent: unless the stack is xfs";
     READS: String = choice(&["none", "all"]) or "none",
         "all: reads go to the device; none: the page cache holds everything";
     REQUEST: u64 = size(4096, 1 << 30) or "1MiB", "largest request";
@@ -80,14 +80,15 @@ fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let (format, fs) = if params.get(LEVEL) == "file" {
         (FILE_LEVEL, Model::Files(Files::default()))
     } else {
-        let mut options = options(params)?;
-        let takes_objects = match params.get(LEVEL) {
-            "auto" => input.settings.takes_objects,
-            level => level == "object",
+        let below = match (params.get(LEVEL), input.settings.files) {
+            ("object", _) | ("auto", Below::Objects) => Below::Objects,
+            (_, Below::Objects) => Below::Ext4,
+            (_, below) => below,
         };
+        let mut options = options(params, below)?;
         let mut format = FILE_OPERATIONS;
-        if takes_objects {
-            (options.below, options.journal, format) = (Below::Objects, None, OBJECT_LEVEL);
+        if below == Below::Objects {
+            (options.journal, format) = (None, OBJECT_LEVEL);
         }
         let fs = FileSystem::new(options, names).map_err(|error| error.to_string())?;
         (format, Model::System(Box::new(fs)))
@@ -101,7 +102,7 @@ fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     }))
 }
 
-fn options(params: &Params) -> Result<FsOptions, String> {
+fn options(params: &Params, below: Below) -> Result<FsOptions, String> {
     let journal = match params.get(JOURNAL) {
         "none" => None,
         text => Some(
@@ -115,15 +116,21 @@ fn options(params: &Params) -> Result<FsOptions, String> {
     if interval_ns == 0 {
         return Err(params.error(INTERVAL, "a time above 0").to_string());
     }
+    let usual = FsOptions::over(below);
     Ok(FsOptions {
-        below: Below::Blocks,
+        below,
         size: params.get(SIZE),
-        fit: if params.get(FIT) == "next" { Fit::Next } else { Fit::First },
+        fit: match params.get(FIT) {
+            Some("first") => Fit::First,
+            Some("next") => Fit::Next,
+            Some(_) => Fit::Groups,
+            None => usual.fit,
+        },
         write_back: params.get(CACHE) == "back",
         expire_ns: params.get(EXPIRE),
         interval_ns,
         dirty_limit: params.get(DIRTY),
-        discard: params.get(DISCARD),
+        discard: params.get(DISCARD).unwrap_or(usual.discard),
         reads: params.get(READS) == "all",
         journal,
         largest_request: params.get(REQUEST),

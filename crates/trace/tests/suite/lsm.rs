@@ -1,6 +1,7 @@
 //! The files of a merge tree, below a file system and as objects.
 
 use nandscape_core::{IoRecord, TraceOp};
+use nandscape_host::fs::Below;
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ const MIB: u64 = 1 << 20;
 const SMALL: &str = "memory=1m,table=1m,base=4m,ratio=4";
 
 fn records(spec: &str, takes_objects: bool) -> Vec<IoRecord> {
-    let target = Target { capacity_bytes: 256 * MIB, takes_objects, ..Target::NONE };
+    let files = if takes_objects { Below::Objects } else { Below::Ext4 };
+    let target = Target { capacity_bytes: 256 * MIB, files, ..Target::NONE };
     let workload = Workload::new(spec, &OpenOptions::default(), target).unwrap();
     workload.open().unwrap().collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{spec}: {error}"))
 }

@@ -103,14 +103,9 @@ impl Lsm {
             trigger: params.get(TRIGGER) as usize,
         };
         let capacity = context.target.capacity_bytes;
-        let below = if context.target.takes_objects { Below::Objects } else { Below::Blocks };
-        let options = FsOptions {
-            below,
-            size: (capacity > 0 && below == Below::Blocks).then_some(capacity),
-            journal: (below == Below::Blocks).then_some(16 << 20),
-            reads: true,
-            ..FsOptions::default()
-        };
+        let below = context.target.files;
+        let has_size = capacity > 0 && below != Below::Objects;
+        let options = FsOptions { size: has_size.then_some(capacity), reads: true, ..FsOptions::over(below) };
         let files = FileSystem::new(options, FileNames::new()).and_then(Files::new);
         let read = params.get(READ);
         if read >= 1.0 {
