@@ -31,8 +31,8 @@ pub struct DeviceArgs {
     /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Interface of the flash and host software over it ('nandscape list stacks'); of compare a list, such as
-    /// block,zone-map [default: block].
+    /// Interface of the flash and host software over it ('nandscape list stacks'); of compare a list, each
+    /// with keys of its own if wanted, such as block,block:ftl.op=0.28,zone-map [default: block].
     #[arg(long, value_name = "NAME")]
     pub stack: Option<String>,
     /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.

@@ -6,6 +6,7 @@
 
 pub mod cache;
 mod device;
+pub(crate) mod labels;
 mod typed;
 
 use crate::faults::FaultsConfig;

@@ -1,6 +1,7 @@
 //! Replays: one configuration, or several compared.
 
 use crate::build::{BuildOptions, build};
+use crate::config::labels::labels;
 use crate::config::{self, ConfigError, StackConfig};
 use crate::error::RunError;
 use crate::host::HostReader;
@@ -99,11 +100,8 @@ pub fn compare(
                 capacity_text: units::format_bytes(capacity_bytes),
             });
         }
-        for config in suited.iter().copied() {
-            let label = match workloads.len() {
-                1 => config.label(),
-                _ => format!("{} | {workload}", config.label()),
-            };
+        for (config, label) in suited.iter().copied().zip(labels(&suited)) {
+            let label = if workloads.len() == 1 { label } else { format!("{label} | {workload}") };
             let source = source.with_target(Target { files: config.files(), ..target });
             points.push((config, workload, source, label));
         }

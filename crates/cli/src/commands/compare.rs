@@ -7,7 +7,7 @@ use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::knows;
 use nandscape_stack::kinds::KINDS;
-use nandscape_stack::{CompareOptions, StackConfig};
+use nandscape_stack::{CompareOptions, StackConfig, Typed};
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     let configs = if args.cache.is_empty() { of_layers(args)? } else { of_caches(args)? };
@@ -33,15 +33,24 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
         Some(list) => list.split(',').map(Some).collect(),
     };
     let kind_of = |stack: &str| KINDS.iter().find(|kind| kind.info.name == stack);
-    let others: Vec<&Info> = stacks.iter().flatten().filter_map(|stack| kind_of(stack)?.layer).collect();
+    let name_of = |stack: &&str| stack.split(':').next().unwrap_or_default().to_owned();
+    let others: Vec<&Info> =
+        stacks.iter().flatten().filter_map(|stack| kind_of(&name_of(stack))?.layer).collect();
     let mut configs = Vec::new();
     for stack in &stacks {
         let mut args = args.clone();
-        args.stack.device.stack = stack.map(str::to_owned);
-        let kind = stack.and_then(kind_of);
-        if let Some(layer) = kind.and_then(|kind| kind.layer) {
+        let mut words = stack.iter().flat_map(|stack| stack.split(':'));
+        let name = words.next();
+        // Keys of this stack alone.
+        let own: Vec<&str> = words.collect();
+        let check = |mut typed: Typed| {
+            own.iter().try_for_each(|pair| typed.set_pair(pair))?;
+            typed.check()
+        };
+        args.stack.device.stack = name.map(str::to_owned);
+        if let Some(layer) = name.and_then(kind_of).and_then(|kind| kind.layer) {
             keep_keys_of(&mut args, layer, stacks.len());
-            configs.push(typed(&args.stack, None)?.check()?);
+            configs.push(check(typed(&args.stack, None)?)?);
             continue;
         }
         let infos = nandscape_ftl::registry::infos();
@@ -56,7 +65,7 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
             names = infos.iter().map(|info| info.name.to_owned()).collect();
         }
         for name in &names {
-            configs.push(typed_for(&args, name)?.check()?);
+            configs.push(check(typed_for(&args, name)?)?);
         }
     }
     Ok(configs)
@@ -105,7 +114,7 @@ fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
 
 /// The configuration for one translation layer: `ftl.*` settings apply to the layers that have such a key,
 /// and at least one must.
-fn typed_for(args: &CompareArgs, name: &str) -> Result<nandscape_stack::Typed> {
+fn typed_for(args: &CompareArgs, name: &str) -> Result<Typed> {
     let infos = nandscape_ftl::registry::infos();
     let is_compared = |info: &Info| args.ftl.is_empty() || args.ftl.iter().any(|ftl| ftl == info.name);
     let mut stack = args.stack.clone();
