@@ -258,12 +258,12 @@ fn object_pairs(objects: &ObjectReport) -> [(&'static str, String); 2] {
         ratio(objects.space_amplification())
     );
     let zones = format!(
-        "{} emptied, {} finished early, {} moved to empty them",
+        "{} zones or sections emptied, {} finished early, {} moved to empty them",
         grouped(objects.resets),
         grouped(objects.finishes),
         format_bytes(objects.moved_bytes)
     );
-    [("objects", held), ("object zones", zones)]
+    [("objects", held), ("object space", zones)]
 }
 
 /// How many are in each state.

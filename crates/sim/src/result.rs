@@ -252,11 +252,12 @@ pub struct FlashResult {
 }
 
 impl FlashResult {
-    /// From the medium's totals and the counts by cause. Only zones are finished: without any padding this
-    /// cause is absent.
+    /// From the medium's totals and the counts by cause. Only zones are finished, and only file systems clean:
+    /// without any these causes are absent.
     pub fn new(totals: OpCounts, causes: &CauseTable) -> Self {
-        let is_there =
-            |cause: &&Cause| **cause != Cause::Finish || causes.get(**cause) != OpCounts::default();
+        let is_there = |cause: &&Cause| {
+            !matches!(**cause, Cause::Finish | Cause::Clean) || causes.get(**cause) != OpCounts::default()
+        };
         Self {
             programs: totals.programs,
             reads: totals.reads,

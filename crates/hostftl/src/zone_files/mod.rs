@@ -167,6 +167,9 @@ impl<S: Subsystem> ZoneFiles<S> {
             },
         };
         this.start()?;
+        for (_, file) in this.files.iter() {
+            this.learned.sized(file.hint, file.stored);
+        }
         this.infos[0].capacity_bytes = this.capacity * unit;
         Ok(this)
     }

@@ -23,6 +23,10 @@ pub(super) struct Facts {
     pub zone: Lifetime,
     /// Another file is being written to the zone, and is large.
     pub is_shared: bool,
+    /// Units that the file is expected to write from here on, at most a zone, and those that the zone has room
+    /// for.
+    pub rest: u32,
+    pub room: u32,
     /// Units written by the layer so far, and units of a zone.
     pub now: u64,
     pub zone_units: u32,
@@ -69,14 +73,18 @@ fn zenfs(facts: &Facts) -> u32 {
     }
 }
 
-/// Data goes with the zone that dies nearest to it ([`nearest`]). Beside a large file that is being written
-/// it goes only where no other zone can be opened: of files side by side none leaves a zone to itself.
+/// Data goes with the zone that dies nearest to it ([`nearest`]). Two kinds of zones it goes to only where no
+/// other can be opened: those that are too short for the rest of a large file, the fullest first, and those to
+/// which a large file is being written. Of files side by side, or cut in two, none leaves a zone to itself.
 fn learned(facts: &Facts) -> u32 {
     const ALONE: u32 = GOOD.midpoint(NEVER);
+    const SPLIT: u32 = ALONE - 10;
+    let is_large = facts.rest >= facts.zone_units / 2;
     match nearest(facts) {
         fit if facts.is_shared => ALONE + fit / 4,
+        _ if is_large && facts.rest > facts.room => SPLIT + facts.room * 9 / facts.zone_units,
         fit if fit < GOOD => fit,
-        fit => GOOD + (fit - GOOD) / 2,
+        fit => GOOD + (fit - GOOD) * (SPLIT - GOOD) / (NEVER - GOOD),
     }
 }
 
@@ -96,16 +104,24 @@ fn nearest(facts: &Facts) -> u32 {
 /// Classes that are told apart; hints above share the last one.
 const CLASSES: usize = 64;
 
-/// Mean lifetimes by class: units that the layer writes between the creation of a file and its deletion.
+/// Means by class: units that the layer writes between the creation of a file and its deletion, and units
+/// that a file takes.
 #[derive(Debug)]
 pub(super) struct Learned {
     means: [u64; CLASSES],
+    /// Not in the journal: a start learns them from the files that there are.
+    sizes: [u64; CLASSES],
 }
 
 impl Default for Learned {
     fn default() -> Self {
-        Self { means: [0; CLASSES] }
+        Self { means: [0; CLASSES], sizes: [0; CLASSES] }
     }
+}
+
+/// A moving mean over some sixteen values.
+const fn learn(mean: &mut u64, value: u64) {
+    *mean = if *mean == 0 { value } else { (*mean * 15 + value).div_ceil(16) };
 }
 
 impl Learned {
@@ -119,10 +135,18 @@ impl Learned {
 
     /// A file with this hint was deleted that long after its creation.
     pub fn deleted(&mut self, hint: Hint, lifetime: u64) {
-        let mean = &mut self.means[Self::class(hint)];
-        let lifetime = lifetime.max(1);
-        // A moving mean over some sixteen files.
-        *mean = if *mean == 0 { lifetime } else { (*mean * 15 + lifetime).div_ceil(16) };
+        learn(&mut self.means[Self::class(hint)], if lifetime > 0 { lifetime } else { 1 });
+    }
+
+    /// A file with this hint takes, or took, so many units.
+    pub const fn sized(&mut self, hint: Hint, units: u64) {
+        learn(&mut self.sizes[Self::class(hint)], units);
+    }
+
+    /// Units that a file with this hint is expected to write still, if it has so many.
+    #[inline]
+    pub const fn rest(&self, hint: Hint, units: u64) -> u64 {
+        self.sizes[Self::class(hint)].saturating_sub(units)
     }
 
     /// When a file dies that was created at `born`. One that has outlived the mean lives as long again.
@@ -152,7 +176,8 @@ mod tests {
 
     fn facts(data: (u16, u64), zone: (u16, u64)) -> Facts {
         let of = |(hint, death)| Lifetime { hint: Hint(hint), death };
-        Facts { data: of(data), zone: of(zone), is_shared: false, now: 1_000, zone_units: 100 }
+        let (data, zone) = (of(data), of(zone));
+        Facts { data, zone, is_shared: false, rest: 1, room: 50, now: 1_000, zone_units: 100 }
     }
 
     #[test]
@@ -169,11 +194,13 @@ mod tests {
         assert_eq!(learned(&facts((0, 1_500), (4, 1_500))), 0);
         assert!(learned(&facts((0, 1_500), (4, 1_600))) < GOOD);
         assert!(learned(&facts((0, 1_100), (4, 1_300))) >= GOOD, "a zone's worth of writes apart");
-        assert_eq!(learned(&facts((0, 1_100), (4, 90_000))), 74);
+        assert_eq!(learned(&facts((0, 1_100), (4, 90_000))), 64);
         assert_eq!(learned(&facts((3, 0), (3, 500))), 0, "equal hints where nothing was learned");
         assert!(learned(&facts((3, 0), (4, 0))) >= GOOD);
         let shared = |zone| learned(&Facts { is_shared: true, ..facts((0, 1_100), zone) });
         assert!(shared((4, 1_100)) == 75 && shared((4, 1_150)) > 75 && shared((4, 90_000)) < NEVER);
+        let split = |rest, room| learned(&Facts { rest, room, ..facts((0, 1_100), (4, 1_100)) });
+        assert_eq!([split(40, 10), split(90, 95), split(90, 5), split(90, 80)], [0, 0, 65, 72]);
     }
 
     #[test]

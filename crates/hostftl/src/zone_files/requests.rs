@@ -152,6 +152,7 @@ impl<S: Subsystem> ZoneFiles<S> {
     fn delete(&mut self, slot: u32, by: Option<u32>) {
         let file = self.files.remove(slot);
         self.learned.deleted(file.hint, self.now - file.born);
+        self.learned.sized(file.hint, file.stored);
         for (_, piece) in file.extents.iter().filter(|(_, piece)| piece.is_stored()) {
             self.space.invalidate(piece, &mut *self.victims, self.now);
         }

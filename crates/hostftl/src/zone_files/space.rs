@@ -55,7 +55,7 @@ impl User {
 
     /// Whether a large file is being written there.
     pub const fn is_busy(&self, slot: u32, now: u64, zone_units: u32) -> bool {
-        self.slot != slot && self.units >= zone_units / 32 && now - self.at < zone_units as u64 / 4
+        self.slot != slot && self.units >= zone_units / 32 && now - self.at < zone_units as u64 * 4
     }
 }
 

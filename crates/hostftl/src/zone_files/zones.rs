@@ -48,7 +48,9 @@ impl<S: Subsystem> ZoneFiles<S> {
     /// open; else whatever fits at all; else a zone is finished to open one.
     fn choose_for_host(&mut self, slot: u32, lifetime: Lifetime, at: SimTime) -> NamespaceResult<usize> {
         let hosts = self.space.gc();
-        let best = self.best(0..hosts, slot, lifetime);
+        let file = self.files.get(slot);
+        let rest = self.learned.rest(lifetime.hint, file.stored).min(self.space.zone_units.into()) as u32;
+        let best = self.best(0..hosts, slot, (lifetime, rest));
         if let Some((fit, index)) = best
             && fit < GOOD
         {
@@ -76,7 +78,7 @@ impl<S: Subsystem> ZoneFiles<S> {
             return self.open_any(index..index + 1, lifetime, at);
         }
         // Space is short: lifetimes come second.
-        match best.or_else(|| self.best(hosts..hosts + 1, slot, lifetime)) {
+        match best.or_else(|| self.best(hosts..hosts + 1, slot, (lifetime, rest))) {
             Some((_, index)) => Ok(index),
             None => self.open_any(0..hosts + 1, lifetime, at),
         }
@@ -88,9 +90,9 @@ impl<S: Subsystem> ZoneFiles<S> {
         if !self.space.frontiers[own].is_open() && self.has_zone() {
             return self.open_any(own..own + 1, lifetime, at);
         }
-        let own_fit = self.best(own..own + 1, slot, lifetime);
+        let own_fit = self.best(own..own + 1, slot, (lifetime, 0));
         let other =
-            self.best(0..own, slot, lifetime).filter(|(fit, _)| own_fit.is_none_or(|(own, _)| *fit < own));
+            self.best(0..own, slot, (lifetime, 0)).filter(|(fit, _)| own_fit.is_none_or(|(own, _)| *fit < own));
         match other.or(own_fit) {
             Some((_, index)) => Ok(index),
             None => self.open_any(0..own, lifetime, at),
@@ -98,13 +100,19 @@ impl<S: Subsystem> ZoneFiles<S> {
     }
 
     /// The open zone that fits best, and how well.
-    fn best(&self, indexes: std::ops::Range<usize>, slot: u32, data: Lifetime) -> Option<(u32, usize)> {
+    fn best(
+        &self,
+        indexes: std::ops::Range<usize>,
+        slot: u32,
+        (data, rest): (Lifetime, u32),
+    ) -> Option<(u32, usize)> {
         let open = indexes.filter(|index| self.space.frontiers[*index].is_open());
         let fits = open.map(|index| {
-            let Frontier { lifetime: zone, user, .. } = self.space.frontiers[index];
+            let frontier = self.space.frontiers[index];
+            let Frontier { lifetime: zone, user, .. } = frontier;
             let (now, zone_units) = (self.now, self.space.zone_units);
             let is_shared = user.is_busy(slot, now, zone_units);
-            let facts = Facts { data, zone, is_shared, now, zone_units };
+            let facts = Facts { data, zone, is_shared, rest, room: frontier.room(), now, zone_units };
             ((self.shape.config.fit)(&facts), index)
         });
         fits.min()

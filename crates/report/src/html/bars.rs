@@ -10,13 +10,14 @@ use nandscape_sim::RunResult;
 use std::fmt::Write as _;
 
 /// What stands beside the colours in the legend.
-const CAUSES: [(&str, &str); 6] = [
+const CAUSES: [(&str, &str); 7] = [
     ("host", "host"),
     ("gc", "garbage collection"),
     ("merge", "merges"),
     ("meta", "metadata"),
     ("wear", "wear levelling"),
     ("finish", "finished zones"),
+    ("clean", "file system cleaning"),
 ];
 
 /// Title, bytes moved, and their rate.
