@@ -48,14 +48,18 @@ pub(super) struct User {
     pub units: u32,
     /// When it wrote last.
     pub at: u64,
+    /// It is expected to fill half a zone or more.
+    pub is_large: bool,
 }
 
 impl User {
-    pub const NOBODY: Self = Self { slot: u32::MAX, units: 0, at: 0 };
+    pub const NOBODY: Self = Self { slot: u32::MAX, units: 0, at: 0, is_large: false };
 
-    /// Whether a large file is being written there.
+    /// Whether another large file is being written there. One that takes a zone comes back even after several
+    /// others have written.
     pub const fn is_busy(&self, slot: u32, now: u64, zone_units: u32) -> bool {
-        self.slot != slot && self.units >= zone_units / 32 && now - self.at < zone_units as u64 * 4
+        let pause = if self.is_large { 4 * zone_units as u64 } else { zone_units as u64 / 4 };
+        self.slot != slot && self.units >= zone_units / 32 && now - self.at < pause
     }
 }
 

@@ -36,20 +36,25 @@ impl<S: Subsystem> ZoneFiles<S> {
             self.choose_for_host(writer.slot, lifetime, at)?
         };
         if !writer.moves {
+            let is_large = self.rest(writer.slot, writer.hint) >= self.space.zone_units / 2;
             let file = self.files.get_mut(writer.slot);
             file.frontier = (index as u16, self.space.frontiers[index].zone);
             file.frontier_hint = writer.hint;
-            self.space.frontiers[index].user = User { slot: writer.slot, units: 0, at: self.now };
+            self.space.frontiers[index].user = User { slot: writer.slot, units: 0, at: self.now, is_large };
         }
         Ok(index)
+    }
+
+    /// Units that a file is expected to write from now on, at most a zone.
+    fn rest(&self, slot: u32, hint: Hint) -> u32 {
+        self.learned.rest(hint, self.files.get(slot).stored).min(self.space.zone_units.into()) as u32
     }
 
     /// The rule of `ZenFS`: the zone that fits best; where none fits well, a new one if another one may be
     /// open; else whatever fits at all; else a zone is finished to open one.
     fn choose_for_host(&mut self, slot: u32, lifetime: Lifetime, at: SimTime) -> NamespaceResult<usize> {
         let hosts = self.space.gc();
-        let file = self.files.get(slot);
-        let rest = self.learned.rest(lifetime.hint, file.stored).min(self.space.zone_units.into()) as u32;
+        let rest = self.rest(slot, lifetime.hint);
         let best = self.best(0..hosts, slot, (lifetime, rest));
         if let Some((fit, index)) = best
             && fit < GOOD
@@ -64,15 +69,19 @@ impl<S: Subsystem> ZoneFiles<S> {
             self.finish_nearly_full(at)?;
             return self.open_any(0..hosts, lifetime, at);
         }
+        let least = (0..hosts).filter(is_open).min_by_key(|index| self.space.frontiers[*index].room());
+        let room = least.map_or(0, |index| self.space.frontiers[index].room());
+        // A large file is worth what is left of a zone that is nearly full.
+        let is_worth = rest >= self.space.zone_units / 2 && room <= self.space.zone_units / 10;
         if let Some((fit, index)) = best
             && fit < NEVER
+            && !(fit > GOOD && is_worth)
         {
             return Ok(index);
         }
-        let least = (0..hosts).filter(is_open).min_by_key(|index| self.space.frontiers[*index].room());
         if let Some(index) = least
             && self.has_zone()
-            && self.space.free_units > self.space.start_units + u64::from(self.space.frontiers[index].room())
+            && self.space.free_units > self.space.start_units + u64::from(room)
         {
             self.finish(index, at)?;
             return self.open_any(index..index + 1, lifetime, at);
