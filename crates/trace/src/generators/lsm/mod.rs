@@ -50,6 +50,9 @@ keys! { PARAMS:
     BASE: Option<u64> = size(1 << 16, 1 << 49), "most bytes of level 1; four tables if absent";
     RATIO: u64 = int(2, 1000) or "10", "a level has so many times the bytes of the one before";
     TRIGGER: u64 = int(1, 1000) or "4", "tables of level 0 that begin a merge";
+    PICK: String = choice(&["overlap", "turn"]) or "overlap",
+        "table of a level that is merged next. overlap: the one with the least of the level behind in its range, for \
+         its size (kMinOverlappingRatio, the default of RocksDB); turn: in the order of keys, round and round";
     JOBS: u64 = int(1, 64) or "4", "flushes and merges under way at a time";
     LOG: bool = flag() or "true", "write a log";
     RATE: u64 = size(1 << 10, 1 << 50) or "100MB", "bytes written each second: the clock of the page cache";
@@ -101,6 +104,7 @@ impl Lsm {
             base_bytes: params.get(BASE).unwrap_or(4 * table_bytes),
             ratio: params.get(RATIO),
             trigger: params.get(TRIGGER) as usize,
+            in_turn: params.get(PICK) == "turn",
         };
         let capacity = context.target.capacity_bytes;
         let below = context.target.files;

@@ -38,6 +38,9 @@ pub(super) struct Shape {
     pub ratio: u64,
     /// Tables of level 0 that begin a merge.
     pub trigger: usize,
+    /// Tables of a level are merged in the order of their keys, round and round; else the one that overlaps
+    /// least with the level behind, for its size.
+    pub in_turn: bool,
 }
 
 impl Shape {
@@ -118,7 +121,7 @@ impl Tree {
             let all = &self.levels[0];
             all.iter().all(|table| !table.is_busy).then(|| (0..all.len()).collect())?
         } else {
-            vec![self.next_of(level)?]
+            vec![if self.shape.in_turn { self.next_of(level)? } else { self.least_of(level)? }]
         };
         let lower: Vec<usize> = (0..self.levels[level + 1].len())
             .filter(|index| {
@@ -159,6 +162,27 @@ impl Tree {
         let next = behind.or_else(|| (0..tables.len()).find(|index| is_free(&tables[*index])))?;
         self.cursors[level] = tables[next].to;
         Some(next)
+    }
+
+    /// The idle table with the fewest keys of the level behind in its part of the key space, for each key of
+    /// its own, whose neighbours there are idle.
+    fn least_of(&self, level: usize) -> Option<usize> {
+        let below = &self.levels[level + 1];
+        let cost = |table: &Table| {
+            let first = below.partition_point(|other| other.to <= table.from);
+            let overlapping = below[first..].iter().take_while(|other| other.from < table.to);
+            let mut keys = 0.0;
+            for other in overlapping {
+                if other.is_busy {
+                    return None;
+                }
+                keys += other.keys;
+            }
+            Some(keys / table.keys)
+        };
+        let idle = self.levels[level].iter().enumerate().filter(|(_, table)| !table.is_busy);
+        let costs = idle.filter_map(|(index, table)| Some((cost(table)?, index)));
+        costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index)
     }
 
     /// A merge is complete.
@@ -224,6 +248,7 @@ mod tests {
         base_bytes: 4 << 20,
         ratio: 4,
         trigger: 4,
+        in_turn: true,
     };
 
     #[test]
@@ -248,7 +273,12 @@ mod tests {
 
     #[test]
     fn levels_stay_within_their_sizes_and_no_key_is_counted_twice() {
-        let mut tree = Tree::new(SHAPE);
+        for in_turn in [true, false] {
+            levels_stay(Tree::new(Shape { in_turn, ..SHAPE }));
+        }
+    }
+
+    fn levels_stay(mut tree: Tree) {
         let mut next = 0;
         let mut number = || {
             next += 1;
@@ -269,6 +299,19 @@ mod tests {
         for level in &tree.levels()[1..] {
             assert!(level.windows(2).all(|pair| pair[0].to <= pair[1].from + 1e-9));
         }
+    }
+
+    #[test]
+    fn the_table_with_the_least_behind_it_is_merged_first() {
+        let mut tree = Tree::new(Shape { in_turn: false, ..SHAPE });
+        tree.levels = vec![
+            Vec::new(),
+            vec![Table::new(1, (0.0, 0.4), 1e4), Table::new(2, (0.4, 0.6), 1e4), Table::new(3, (0.6, 1.0), 9e3)],
+            vec![Table::new(4, (0.0, 0.3), 3e4), Table::new(5, (0.3, 0.5), 1e4), Table::new(6, (0.7, 1.0), 2e4)],
+        ];
+        assert_eq!(tree.least_of(1), Some(1));
+        tree.levels[2][1].is_busy = true;
+        assert_eq!(tree.least_of(1), Some(2));
     }
 
     #[test]
