@@ -74,7 +74,7 @@ fn zenfs(facts: &Facts) -> u32 {
 }
 
 /// Data goes with the zone that dies nearest to it ([`nearest`]). Two kinds of zones it goes to only where no
-/// other can be opened: those that are too short for the rest of a large file, the fullest first, and those to
+/// other can be opened: those that are too short for the rest of a large file, the emptiest first, and those to
 /// which a large file is being written. Of files side by side, or cut in two, none leaves a zone to itself.
 fn learned(facts: &Facts) -> u32 {
     const ALONE: u32 = GOOD.midpoint(NEVER);
@@ -82,7 +82,7 @@ fn learned(facts: &Facts) -> u32 {
     let is_large = facts.rest >= facts.zone_units / 2;
     match nearest(facts) {
         fit if facts.is_shared => ALONE + fit / 4,
-        _ if is_large && facts.rest > facts.room => SPLIT + facts.room * 9 / facts.zone_units,
+        _ if is_large && facts.rest > facts.room => SPLIT + (facts.zone_units - facts.room) * 9 / facts.zone_units,
         fit if fit < GOOD => fit,
         fit => GOOD + (fit - GOOD) * (SPLIT - GOOD) / (NEVER - GOOD),
     }
@@ -200,7 +200,7 @@ mod tests {
         let shared = |zone| learned(&Facts { is_shared: true, ..facts((0, 1_100), zone) });
         assert!(shared((4, 1_100)) == 75 && shared((4, 1_150)) > 75 && shared((4, 90_000)) < NEVER);
         let split = |rest, room| learned(&Facts { rest, room, ..facts((0, 1_100), (4, 1_100)) });
-        assert_eq!([split(40, 10), split(90, 95), split(90, 5), split(90, 80)], [0, 0, 65, 72]);
+        assert_eq!([split(40, 10), split(90, 95), split(90, 5), split(90, 80)], [0, 0, 73, 66]);
     }
 
     #[test]
