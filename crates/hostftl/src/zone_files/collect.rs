@@ -19,6 +19,18 @@ struct Victim {
     gain: u32,
     /// Places before this were moved.
     next: u32,
+    /// Free units when it was chosen.
+    free: u64,
+}
+
+impl Victim {
+    /// Units that hosts may write before all of `left` have to be moved: as many as the victim gives, less
+    /// those that were written since it was chosen.
+    fn spare(&self, left: u32, free: u64) -> u64 {
+        let moved = u64::from(self.picked.saturating_sub(left));
+        let written = self.free.saturating_sub(free + moved);
+        u64::from(self.gain).saturating_sub(written)
+    }
 }
 
 /// What reclaim is doing.
@@ -63,7 +75,7 @@ impl<S: Subsystem> ZoneFiles<S> {
     /// Before a host write of so many units: reclaims as much as is due. Returns how many can be written now.
     #[inline(always)]
     pub(super) fn make_room(&mut self, units: u32, at: SimTime) -> NamespaceResult<u32> {
-        if self.space.free_units > self.space.start_units + u64::from(units) {
+        if self.space.free_units > self.space.start_units() + u64::from(units) {
             return Ok(units);
         }
         self.collect(units, at)
@@ -84,8 +96,8 @@ impl<S: Subsystem> ZoneFiles<S> {
             }
             let free = self.space.free_units;
             let Some(victim) = self.collector.victim else {
-                if free > self.space.start_units {
-                    return Ok(most(free - self.space.start_units));
+                if free > self.space.start_units() {
+                    return Ok(most(free - self.space.start_units()));
                 }
                 if !self.choose_victim() {
                     match free.saturating_sub(floor) {
@@ -97,7 +109,7 @@ impl<S: Subsystem> ZoneFiles<S> {
                 continue;
             };
             let left = self.space.infos[victim.zone as usize].valid;
-            let spare = free.saturating_sub(floor + u64::from(left));
+            let spare = free.saturating_sub(floor + u64::from(left)).min(victim.spare(left, free));
             // What was read counts as moved: it is written with the next step.
             let unread = u64::from(left.saturating_sub(self.collector.moves.len() as u32));
             let is_in_time = unread * u64::from(victim.gain) <= u64::from(victim.picked) * spare;
@@ -144,11 +156,11 @@ impl<S: Subsystem> ZoneFiles<S> {
         } else {
             self.collector.without_gain = 0;
         }
-        let (gain, next) = (self.gain(zone), self.space.first_of(zone));
+        let (gain, next, free) = (self.gain(zone), self.space.first_of(zone), self.space.free_units);
         let info = &mut self.space.infos[zone as usize];
         assert_eq!(info.state, BlockState::Sealed, "zone {zone}, which is a candidate");
         info.state = BlockState::Victim;
-        self.collector.victim = Some(Victim { zone, picked: info.valid, gain, next });
+        self.collector.victim = Some(Victim { zone, picked: info.valid, gain, next, free });
         self.victims.removed(zone);
         true
     }
@@ -318,7 +330,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         if !self.shape.config.background_gc {
             return Ok(());
         }
-        let goal = 2 * self.space.start_units - self.space.floor_units;
+        let goal = 2 * self.space.start_units() - self.space.floor_units;
         let mut now = at.max(self.below.device.idle_from());
         while now < until {
             if !self.space.emptied.is_empty() {

@@ -24,8 +24,9 @@ keys! { PARAMS:
         "an open zone with less than this percentage left is finished when another one is to be opened";
     VICTIM: String = choice(&victim::NAMES) or "greedy", "which zone is reclaimed";
     D; SEED;
-    GC_LOW: u32 = int(1, 1 << 20) or "2",
-        "with fewer zones' worth of free space, a zone is reclaimed between the writes, which wait for it";
+    GC_LOW: Option<u32> = int(1, 1 << 20),
+        "with fewer zones' worth of free space, a zone is reclaimed between the writes, which wait for it; absent: a \
+         fortieth of the zones, 2 to twice open_zones, so that files have zones to choose from";
     GC_STEP: u32 = int(1, 1 << 16) or "16", "units of a victim that are moved at a time";
     BACKGROUND_GC: bool = flag() or "false",
         "reclaim while the host is idle, until gc_low more zones are free";
@@ -110,17 +111,19 @@ impl Config {
         let meta_bytes = ((ring - 1) / 2 * zone_payload).saturating_sub(slack);
         let name = params.get(PLACEMENT);
         let placement = placement::PLACEMENTS.iter().find(|placement| placement.name == name);
+        let frontiers = params.get(OPEN_ZONES).min(limit - 1);
+        let gc_low = params.get(GC_LOW).unwrap_or_else(|| (zones.zones / 40).clamp(2, 2 * frontiers.max(1)));
         Ok(Self {
             victim: victim::find(params.get(VICTIM)).expect("the registry holds every choice"),
             identity,
             fit: placement.expect("the registry holds every choice").fit,
-            frontiers: params.get(OPEN_ZONES).min(limit - 1) as usize,
+            frontiers: frontiers as usize,
             reserve_units: u64::from(reserve) * zone_units,
             floor_units: zone_units + 2 * tails,
             tails: tails as usize,
             meta_bytes,
             finish_threshold: params.get(FINISH_THRESHOLD),
-            gc_low: params.get(GC_LOW),
+            gc_low,
             gc_step: params.get(GC_STEP),
             background_gc: params.get(BACKGROUND_GC),
         })

@@ -110,10 +110,11 @@ pub(super) struct Space {
     pub free_units: u64,
     /// Live units.
     pub live: u64,
-    /// With fewer units that can be written, a victim is chosen ...
-    pub start_units: u64,
-    /// ... and has to be empty before there are fewer than these.
+    /// A victim has to be empty before there are fewer units than these that can be written.
     pub floor_units: u64,
+    /// So many more are kept free where data leaves enough of all.
+    low_units: u64,
+    all_units: u64,
 }
 
 impl Space {
@@ -132,9 +133,18 @@ impl Space {
             frontiers: vec![Frontier::CLOSED; frontiers],
             free_units: 0,
             live: 0,
-            start_units: floor + u64::from(low) * u64::from(zone_units),
             floor_units: floor,
+            low_units: u64::from(low) * u64::from(zone_units),
+            all_units: u64::from(zones - first) * u64::from(zone_units),
         }
+    }
+
+    /// With fewer units that can be written, a victim is chosen: `gc_low` zones above the floor, but at most an
+    /// eighth of what live data leaves, since what is kept free cannot wait for its neighbours to die.
+    #[inline]
+    pub fn start_units(&self) -> u64 {
+        let eighth = self.all_units.saturating_sub(self.live) / 8;
+        self.floor_units + self.low_units.min(eighth.max(self.zone_units.into()))
     }
 
     /// The frontier of moved data.

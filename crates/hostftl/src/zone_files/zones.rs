@@ -81,7 +81,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         }
         if let Some(index) = least
             && self.has_zone()
-            && self.space.free_units > self.space.start_units + u64::from(room)
+            && self.space.free_units > self.space.start_units() + u64::from(room)
         {
             self.finish(index, at)?;
             return self.open_any(index..index + 1, lifetime, at);
@@ -167,7 +167,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         for index in 0..self.space.gc() {
             let frontier = self.space.frontiers[index];
             let room = u64::from(frontier.room());
-            let is_spare = self.space.free_units > self.space.start_units + room;
+            let is_spare = self.space.free_units > self.space.start_units() + room;
             if frontier.is_open() && room * 100 < threshold && is_spare {
                 self.finish(index, at)?;
             }
