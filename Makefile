@@ -74,6 +74,7 @@ powercut:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/powercut 50
 	tests/fuse/powercut 50 zone-files
+	tests/fuse/rocksdb_kills 50
 	tests/fuse/powercut 20 --ftl pm-gcl,pm-gcc,sbm-gcl,hsbm-gcl
 	BINARY=target/debug/nandscape tests/nbd/powercut --rounds 50
 	NANDSCAPE=target/debug/nandscape tests/serve/machine_failure --rounds 48 --lower xfs,btrfs --upper ext4,xfs,btrfs

@@ -252,8 +252,8 @@ pub struct FlashResult {
 }
 
 impl FlashResult {
-    /// From the medium's totals and the counts by cause. Only zones are finished, and only file systems clean:
-    /// without any these causes are absent.
+    /// From the medium's totals and the counts by cause. Only zones are finished, and only file systems
+    /// clean: without any these causes are absent.
     pub fn new(totals: OpCounts, causes: &CauseTable) -> Self {
         let is_there = |cause: &&Cause| {
             !matches!(**cause, Cause::Finish | Cause::Clean) || causes.get(**cause) != OpCounts::default()

@@ -16,7 +16,8 @@ use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
 use crate::kinds::{
-    KINDS, STACK, StackKind, VECTOR, ZONE, host_ftl, kind_of, pblk, vector, xfs, zone, zone_files,
+    KINDS, STACK, StackKind, VECTOR, ZONE, f2fs as f2fs_kind, host_ftl, kind_of, pblk, vector, xfs, zone,
+    zone_files,
 };
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
@@ -163,6 +164,15 @@ impl StackConfig {
             let near = registry::suggestion(key, &known);
             let message = format!("unknown table; known: {known}{near}");
             return Err(shape(key, message));
+        }
+        let is_below_files = stack.is_drive()
+            || [zone::KIND, f2fs_kind::ON_ZONES].iter().any(|kind| kind.info.name == stack.info.name);
+        if interfaces.has(f2fs::ENTRY.info.name) && !is_below_files {
+            let message = format!(
+                "with stack.kind = {}: expected off, or stack.kind = f2fs or f2fs-zones",
+                stack.info.name
+            );
+            return Err(shape("f2fs.mode", message));
         }
         let device = Params::check(&DEVICE, "device.", &flat("device.", &device)?)?;
         let timing_params = Params::check(&TIMING, "device.timing.", &flat("device.timing.", &timing)?)?;

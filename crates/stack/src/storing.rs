@@ -62,6 +62,7 @@ fn of_the_run() -> Vec<&'static str> {
 /// Errors: what [`Typed::check`] refuses; a key that was typed and contradicts the image.
 pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageError> {
     let asked = typed.check()?;
+    refuse_without_bytes(&asked)?;
     let Some(path) = storage.image() else { return Ok(asked) };
     if !path.try_exists().unwrap_or(true) {
         return Ok(asked);
@@ -90,6 +91,17 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
         stored.replace_table(typed, table);
     }
     Ok(stored.check()?)
+}
+
+/// Refuses stacks that only replays can use.
+fn refuse_without_bytes(config: &StackConfig) -> Result<(), ConfigError> {
+    if !config.has_file_system() {
+        return Ok(());
+    }
+    Err(ConfigError::Unsuited(format!(
+        "stack.kind = {}: f2fs keeps no bytes: expected replay or compare, or --stack zone-files for files on zones",
+        config.stack.info.name
+    )))
 }
 
 /// The configuration in an image, as if it had been typed.
@@ -245,6 +257,7 @@ pub fn create(config: &StackConfig, path: &Path) -> Result<ImageMedium, StorageE
     if config.cache.is_some() {
         return Err(cache_in_image().into());
     }
+    refuse_without_bytes(config)?;
     Ok(ImageMedium::create(
         path,
         config.seen_geometry(),

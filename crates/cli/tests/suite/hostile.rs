@@ -232,5 +232,28 @@ fn a_store_of_files_is_no_block_device_and_a_block_device_no_store_of_files() {
     );
     let gathered = ["serve", "fuse", "--writeback", "--mount", &mount, "--scale", "1/16"];
     fails(&gathered, 2, &["--writeback", "--stack zone-files"]);
-    assert!(!Path::new(&mount).exists(), "nothing is made for what is refused");
+    let image = dir.path().join("i.nand").display().to_string();
+    let no_bytes = ["f2fs keeps no bytes", "replay or compare"];
+    fails(&["serve", "fuse", "--mount", &mount, "--stack", "f2fs", "--scale", "1/16"], 2, &no_bytes);
+    fails(&["serve", "nbd", "--stack", "f2fs-zones", "--scale", "1/16"], 2, &no_bytes);
+    fails(&["image", "create", &image, "--stack", "f2fs", "--scale", "1/16"], 2, &no_bytes);
+    let on_files = ["replay", "lsm:span=1MiB", "--stack", "zone-files", "--set", "f2fs.mode=lfs"];
+    fails(&on_files, 2, &["f2fs.mode: with stack.kind = zone-files", "f2fs-zones"]);
+    assert!(
+        ![mount, image].iter().any(|path| Path::new(path).exists()),
+        "nothing is made for what is refused"
+    );
+}
+
+#[test]
+fn stacks_of_a_comparison_have_keys_of_their_own() {
+    let compare = |stacks| ["compare", "uniform:count=50,span=10%", "--scale", "1/16", "--stack", stacks];
+    fails(&compare("block:ftl.op"), 2, &["ftl.op: expected key=value"]);
+    fails(&compare("block:ftl.oo=1,xfs"), 2, &["unknown key 'ftl.oo'"]);
+    fails(&compare("blocks:ftl.op=1"), 2, &["stack.kind = 'blocks'", "expected one of block"]);
+    let output = run(&compare("block:ftl.op=0.2,block:ftl.op=0.4,zone-map"));
+    let table = String::from_utf8(output.stdout).unwrap();
+    for label in ["page-map, ftl.op=0.2", "page-map, ftl.op=0.4", "zone-map"] {
+        assert!(table.lines().any(|line| line.starts_with(label)), "{label}: {table}");
+    }
 }

@@ -23,8 +23,8 @@ pub(super) struct Facts {
     pub zone: Lifetime,
     /// Another file is being written to the zone, and is large.
     pub is_shared: bool,
-    /// Units that the file is expected to write from here on, at most a zone, and those that the zone has room
-    /// for.
+    /// Units that the file is expected to write from here on, at most a zone, and those that the zone has
+    /// room for.
     pub rest: u32,
     pub room: u32,
     /// Units written by the layer so far, and units of a zone.
@@ -74,15 +74,18 @@ fn zenfs(facts: &Facts) -> u32 {
 }
 
 /// Data goes with the zone that dies nearest to it ([`nearest`]). Two kinds of zones it goes to only where no
-/// other can be opened: those that are too short for the rest of a large file, the emptiest first, and those to
-/// which a large file is being written. Of files side by side, or cut in two, none leaves a zone to itself.
+/// other can be opened: those that are too short for the rest of a large file, the emptiest first, and those
+/// to which a large file is being written. Of files side by side, or cut in two, none leaves a zone to
+/// itself.
 fn learned(facts: &Facts) -> u32 {
     const ALONE: u32 = GOOD.midpoint(NEVER);
     const SPLIT: u32 = ALONE - 10;
     let is_large = facts.rest >= facts.zone_units / 2;
     match nearest(facts) {
         fit if facts.is_shared => ALONE + fit / 4,
-        _ if is_large && facts.rest > facts.room => SPLIT + (facts.zone_units - facts.room) * 9 / facts.zone_units,
+        _ if is_large && facts.rest > facts.room => {
+            SPLIT + (facts.zone_units - facts.room) * 9 / facts.zone_units
+        }
         fit if fit < GOOD => fit,
         fit => GOOD + (fit - GOOD) * (SPLIT - GOOD) / (NEVER - GOOD),
     }

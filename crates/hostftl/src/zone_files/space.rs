@@ -139,8 +139,8 @@ impl Space {
         }
     }
 
-    /// With fewer units that can be written, a victim is chosen: `gc_low` zones above the floor, but at most an
-    /// eighth of what live data leaves, since what is kept free cannot wait for its neighbours to die.
+    /// With fewer units that can be written, a victim is chosen: `gc_low` zones above the floor, but at most
+    /// an eighth of what live data leaves, since what is kept free cannot wait for its neighbours to die.
     #[inline]
     pub fn start_units(&self) -> u64 {
         let eighth = self.all_units.saturating_sub(self.live) / 8;

@@ -100,8 +100,9 @@ impl<S: Subsystem> ZoneFiles<S> {
             return self.open_any(own..own + 1, lifetime, at);
         }
         let own_fit = self.best(own..own + 1, slot, (lifetime, 0));
-        let other =
-            self.best(0..own, slot, (lifetime, 0)).filter(|(fit, _)| own_fit.is_none_or(|(own, _)| *fit < own));
+        let other = self
+            .best(0..own, slot, (lifetime, 0))
+            .filter(|(fit, _)| own_fit.is_none_or(|(own, _)| *fit < own));
         match other.or(own_fit) {
             Some((_, index)) => Ok(index),
             None => self.open_any(0..own, lifetime, at),

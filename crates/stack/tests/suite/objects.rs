@@ -87,6 +87,25 @@ fn a_comparison_gives_blocks_to_block_devices_and_objects_to_stores() {
 }
 
 #[test]
+fn stacks_that_are_called_alike_are_told_apart_and_file_systems_differ_in_discards() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = file(folder.path(), "t.ops.csv", &recording(40, 20, 10));
+    let journal = "workload.format=ops:journal=64KiB";
+    let configs = [
+        config("block", &[journal, "ftl.op=0.2"]),
+        config("block", &[journal, "ftl.op=0.4"]),
+        config("xfs", &[journal]),
+        config("f2fs", &[journal, "f2fs.segment=32KiB"]),
+    ];
+    let loads = [recording.to_str().unwrap().to_owned()];
+    let runs = compare(&configs, &loads, CompareOptions::default(), &RunOptions::default()).unwrap();
+    let labels: Vec<&str> = runs.iter().map(|run| &*run.label).collect();
+    assert_eq!(labels, ["page-map, ftl.op=0.2", "page-map, ftl.op=0.4", "page-map with xfs", "f2fs"]);
+    let trims: Vec<u64> = runs.iter().map(|run| run.result.host.trims).collect();
+    assert!(trims[0] > 0 && trims[0] == trims[1] && trims[2] == 0 && trims[3] == 20, "{trims:?}");
+}
+
+#[test]
 fn operations_on_objects_replay_from_the_native_csv() {
     let folder = tempfile::tempdir().unwrap();
     let text = "ts_us,op,offset,len,volume,hint\n0,c,0,0,5,2\n0,w,0,40960,5,2\n1,p,4096,8192,5,0\n2,f,0,0,5,0\n\

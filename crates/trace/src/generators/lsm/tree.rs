@@ -306,8 +306,16 @@ mod tests {
         let mut tree = Tree::new(Shape { in_turn: false, ..SHAPE });
         tree.levels = vec![
             Vec::new(),
-            vec![Table::new(1, (0.0, 0.4), 1e4), Table::new(2, (0.4, 0.6), 1e4), Table::new(3, (0.6, 1.0), 9e3)],
-            vec![Table::new(4, (0.0, 0.3), 3e4), Table::new(5, (0.3, 0.5), 1e4), Table::new(6, (0.7, 1.0), 2e4)],
+            vec![
+                Table::new(1, (0.0, 0.4), 1e4),
+                Table::new(2, (0.4, 0.6), 1e4),
+                Table::new(3, (0.6, 1.0), 9e3),
+            ],
+            vec![
+                Table::new(4, (0.0, 0.3), 3e4),
+                Table::new(5, (0.3, 0.5), 1e4),
+                Table::new(6, (0.7, 1.0), 2e4),
+            ],
         ];
         assert_eq!(tree.least_of(1), Some(1));
         tree.levels[2][1].is_busy = true;
