@@ -9,11 +9,6 @@ pub struct FileNames {
 }
 
 impl FileNames {
-    /// No names known.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Notes a file's path; renames are written `a -> b -> c`.
     pub fn insert(&mut self, file: u32, path: &str) {
         self.names.insert(file, path.split(" -> ").map(Into::into).collect());
@@ -32,7 +27,7 @@ mod tests {
 
     #[test]
     fn renames_walk_along_the_names() {
-        let mut names = FileNames::new();
+        let mut names = FileNames::default();
         names.insert(3, "db/a.tmp -> db/a");
         assert_eq!(
             (names.get(3, 0), names.get(3, 1), names.get(3, 9)),

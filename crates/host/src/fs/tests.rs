@@ -17,7 +17,7 @@ fn plain() -> FsOptions {
 
 /// Requests after each operation, and at the end, as `letter:first block+blocks`.
 fn run(options: FsOptions, ops: &[FileOp]) -> Vec<String> {
-    let mut fs = FileSystem::new(options, FileNames::new()).unwrap();
+    let mut fs = FileSystem::new(options, FileNames::default()).unwrap();
     let mut out = Vec::new();
     let mut drain = |fs: &mut FileSystem| {
         let mut line = Vec::new();
@@ -138,7 +138,7 @@ fn reads_of_old_files_find_blocks_and_holes_of_new_ones_do_not() {
 fn a_full_volume_a_wild_offset_and_a_wrong_hint_are_refused() {
     use FileOpKind::*;
     let options = FsOptions { size: Some(4 * BLOCK), write_back: false, ..plain() };
-    let mut fs = FileSystem::new(options, FileNames::new()).unwrap();
+    let mut fs = FileSystem::new(options, FileNames::default()).unwrap();
     fs.apply(&op(0, Create, 1, 0, 0)).unwrap();
     let error = fs.apply(&op(0, Write, 1, 0, 5 * BLOCK)).unwrap_err();
     assert_eq!(error, FsError::Full { needed: 1, free: 0 });
@@ -148,7 +148,7 @@ fn a_full_volume_a_wild_offset_and_a_wrong_hint_are_refused() {
     let far = FsError::TooFar { offset: u64::MAX, len: 1 };
     assert_eq!(fs.apply(&op(0, Write, 1, u64::MAX, 1)), Err(far));
     let small = FsOptions { size: Some(4 * BLOCK), ..FsOptions::default() };
-    assert!(matches!(FileSystem::new(small, FileNames::new()), Err(FsError::Full { .. })));
+    assert!(matches!(FileSystem::new(small, FileNames::default()), Err(FsError::Full { .. })));
 }
 
 /// Blocks written by kind.
@@ -165,7 +165,7 @@ fn kinds(fs: &mut FileSystem) -> BTreeMap<BlockKind, u64> {
 #[test]
 fn fsync_commits_what_changed_and_fdatasync_only_new_blocks() {
     use FileOpKind::*;
-    let mut fs = FileSystem::new(FsOptions::default(), FileNames::new()).unwrap();
+    let mut fs = FileSystem::new(FsOptions::default(), FileNames::default()).unwrap();
     fs.apply(&op(0, Create, 1, 0, 0)).unwrap();
     fs.apply(&op(0, Write, 1, 0, BLOCK)).unwrap();
     fs.apply(&op(0, Fsync, 1, 0, 0)).unwrap();
@@ -190,7 +190,7 @@ fn fsync_commits_what_changed_and_fdatasync_only_new_blocks() {
 #[test]
 fn every_kind_of_metadata_is_written_and_hints_and_names_reach_the_requests() {
     use FileOpKind::*;
-    let mut names = FileNames::new();
+    let mut names = FileNames::default();
     names.insert(1, "db/a.tmp -> db/a.sst");
     let mut fs = FileSystem::new(FsOptions::default(), names).unwrap();
     for op in [
@@ -240,7 +240,7 @@ fn the_volume_always_holds_what_the_files_do() {
             delete_at_end: true,
             ..FsOptions::default()
         };
-        let mut fs = FileSystem::new(options, FileNames::new()).unwrap();
+        let mut fs = FileSystem::new(options, FileNames::default()).unwrap();
         // Volume block -> file that wrote it; 0 is metadata.
         let mut volume: BTreeMap<u64, u32> = BTreeMap::new();
         let (mut live, mut next_file, mut at) = (Vec::new(), 1, 0);
@@ -303,7 +303,7 @@ fn the_volume_always_holds_what_the_files_do() {
 /// What comes out of a page cache over a store of objects, as `letter file:offset+bytes hint`.
 fn objects(options: FsOptions, ops: &[FileOp]) -> Vec<String> {
     let mut fs =
-        FileSystem::new(FsOptions { below: Below::Objects, journal: None, ..options }, FileNames::new())
+        FileSystem::new(FsOptions { below: Below::Objects, journal: None, ..options }, FileNames::default())
             .unwrap();
     let mut out = Vec::new();
     let mut drain = |fs: &mut FileSystem| {

@@ -12,7 +12,7 @@
 //! * When few sections are free, those with the fewest valid blocks are cleaned, and writers wait. Cleaning
 //!   in the background takes old ones first, while no host asks for anything.
 //! * In adaptive mode logs fill the holes of used sections when sections are short (SSR), and overwrites of
-//!   at most [`IN_PLACE`] blocks stay where they are, as f2fs does for small syncs.
+//!   at most `IN_PLACE` blocks stay where they are, as f2fs does for small syncs.
 //!
 //! Simplifications: nodes and tables are cached whole; names are in one directory; nodes between inode and
 //! direct nodes are not written; no roll-forward, quota, compression, inline data or pinned files.
@@ -121,11 +121,6 @@ impl F2fs {
             volume,
             config,
         })
-    }
-
-    /// The subsystem below.
-    pub fn below(&self) -> &(dyn Subsystem + Send) {
-        &*self.volume.device
     }
 
     /// The log for a kind of block, of as many as there are.

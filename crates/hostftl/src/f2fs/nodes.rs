@@ -3,7 +3,7 @@
 use super::config::Layout;
 use super::sections::NONE;
 use nandscape_core::{Hint, NamespaceResult, ObjectError, ObjectId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The file of names.
 pub(super) const DIRECTORY: u32 = 0;
@@ -44,9 +44,9 @@ pub(super) struct File {
 pub(super) struct Nodes {
     files: Vec<Option<File>>,
     free_files: Vec<u32>,
-    by_id: HashMap<ObjectId, u32>,
-    nodes: Vec<Option<Node>>,
-    free_nodes: Vec<u32>,
+    by_id: BTreeMap<ObjectId, u32>,
+    table: Vec<Option<Node>>,
+    free: Vec<u32>,
     /// Nodes that there are.
     pub count: u64,
     /// Those that were never written.
@@ -68,9 +68,9 @@ impl Nodes {
         let mut this = Self {
             files: Vec::new(),
             free_files: Vec::new(),
-            by_id: HashMap::new(),
-            nodes: Vec::new(),
-            free_nodes: Vec::new(),
+            by_id: BTreeMap::new(),
+            table: Vec::new(),
+            free: Vec::new(),
             count: 0,
             unwritten: 0,
             dirty: 0,
@@ -144,19 +144,17 @@ impl Nodes {
 
     /// Files of hosts, in the order of their identifiers.
     pub fn files(&self) -> Vec<u32> {
-        let mut all: Vec<_> = self.by_id.iter().collect();
-        all.sort_unstable();
-        all.into_iter().map(|(_, number)| *number).collect()
+        self.by_id.values().copied().collect()
     }
 
     #[inline]
     pub fn node(&self, number: u32) -> &Node {
-        self.nodes[number as usize].as_ref().expect("it is there")
+        self.table[number as usize].as_ref().expect("it is there")
     }
 
     #[inline]
     pub fn node_mut(&mut self, number: u32) -> &mut Node {
-        self.nodes[number as usize].as_mut().expect("it is there")
+        self.table[number as usize].as_mut().expect("it is there")
     }
 
     /// The index of the node that points to a block of a file, the slot there, and how many blocks from there
@@ -181,13 +179,13 @@ impl Nodes {
 
     fn add(&mut self, layout: &Layout, file: u32, index: u32) -> u32 {
         let pointers = if index == 0 { layout.inode_pointers() } else { layout.node_pointers() };
-        let number = self.free_nodes.pop().unwrap_or(self.nodes.len() as u32);
+        let number = self.free.pop().unwrap_or(self.table.len() as u32);
         let pointers = vec![NONE; pointers as usize].into_boxed_slice();
         let node = Node { file, index, place: NONE, is_dirty: false, used: 0, pointers };
-        if number as usize == self.nodes.len() {
-            self.nodes.push(Some(node));
+        if number as usize == self.table.len() {
+            self.table.push(Some(node));
         } else {
-            self.nodes[number as usize] = Some(node);
+            self.table[number as usize] = Some(node);
         }
         self.count += 1;
         self.unwritten += 1;
@@ -232,12 +230,12 @@ impl Nodes {
 
     /// Takes a node away, and says where it was written last.
     pub fn remove(&mut self, number: u32) -> u32 {
-        let node = self.nodes[number as usize].take().expect("it is there");
+        let node = self.table[number as usize].take().expect("it is there");
         self.count -= 1;
         self.unwritten -= u64::from(node.place == NONE);
         self.dirty -= u64::from(node.is_dirty);
         self.moved.insert(number);
-        self.free_nodes.push(number);
+        self.free.push(number);
         let file = self.file_mut(node.file);
         file.nodes.remove(&node.index);
         file.dirty.retain(|other| *other != number);

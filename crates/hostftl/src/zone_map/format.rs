@@ -76,7 +76,7 @@ pub(super) enum Change {
 /// Records of changes that are not in the log yet, 8 B a slot.
 #[derive(Debug)]
 pub(super) struct Records {
-    slots: Vec<(u32, u32)>,
+    pub slots: Vec<(u32, u32)>,
     room: usize,
 }
 
@@ -108,10 +108,6 @@ impl Records {
     pub fn drop_units(&mut self, first: Lpn, count: u32) {
         self.slots.push((first.0, DROP.0));
         self.slots.push((count, DROP.0));
-    }
-
-    pub fn clear(&mut self) {
-        self.slots.clear();
     }
 
     pub fn bytes(&self) -> Vec<u8> {

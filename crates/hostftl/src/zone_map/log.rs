@@ -135,7 +135,7 @@ impl<S: Subsystem> ZoneMap<S> {
         let payload = if self.shape.stores_data { self.log.records.bytes() } else { Vec::new() };
         let count = self.log.records.len() as u32;
         self.write_page(Kind::Records, (0, 0, count), &payload, Token::NONE, at)?;
-        self.log.records.clear();
+        self.log.records.slots.clear();
         self.log.since += 1;
         if self.log.draft.is_some() {
             if !self.write_map_part(at)? {

@@ -28,19 +28,15 @@ impl Default for Order {
 }
 
 impl Order {
-    /// From now on operations for the host have this cause, and none starts before `after` completes.
-    pub fn set(&self, cause: Cause, after: Token) {
-        *self.0.lock().expect(UNBROKEN) = (cause, after);
-    }
-
     fn get(&self) -> (Cause, Token) {
         *self.0.lock().expect(UNBROKEN)
     }
 }
 
 impl IssueControl for Order {
+    /// From now on operations for the host have this cause, and none starts before `after` completes.
     fn issue(&mut self, cause: Cause, after: Token) {
-        self.set(cause, after);
+        *self.0.lock().expect(UNBROKEN) = (cause, after);
     }
 }
 

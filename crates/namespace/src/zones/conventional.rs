@@ -2,7 +2,7 @@
 
 use crate::sets::{Order, Part, Shared};
 use nandscape_core::{
-    Cause, Cost, Extent, FlashDevice, Ftl, FtlResult, Hint, RecoveryReport, SimTime, Token,
+    Cause, Cost, Extent, FlashDevice, Ftl, FtlResult, Hint, IssueControl, RecoveryReport, SimTime, Token,
 };
 
 /// A device that both kinds of zones share.
@@ -36,7 +36,7 @@ impl Conventional {
 
     /// The layer, for a command that is issued because of `cause` and waits for `after`.
     pub fn layer(&mut self, (cause, after): (Cause, Token)) -> &mut (dyn Ftl + Send) {
-        self.order.set(cause, after);
+        self.order.issue(cause, after);
         &mut *self.ftl
     }
 

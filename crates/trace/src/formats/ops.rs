@@ -141,18 +141,18 @@ fn options(params: &Params, below: Below) -> Result<FsOptions, String> {
 /// The table of paths: the one that is named, or the one beside the operations if there is one.
 fn names(source: &str, named: Option<&str>) -> Result<FileNames, String> {
     let path = match named {
-        Some("none") => return Ok(FileNames::new()),
+        Some("none") => return Ok(FileNames::default()),
         Some(path) => PathBuf::from(path),
         None => match beside(source) {
             Some(path) => path,
-            None => return Ok(FileNames::new()),
+            None => return Ok(FileNames::default()),
         },
     };
     let shown_path = path.display();
     let failed = |error: std::io::Error| format!("files table {shown_path}: {error}");
     let bytes = decompress(Box::new(File::open(&path).map_err(failed)?)).map_err(failed)?;
     let mut lines = Lines::new(bytes);
-    let mut names = FileNames::new();
+    let mut names = FileNames::default();
     loop {
         let number = lines.number() + 1;
         let wrong = |message: String| format!("files table {shown_path}: line {number}: {message}");

@@ -110,7 +110,7 @@ impl Synthetic {
     pub(super) fn new(seed: u64) -> Result<Self, FsError> {
         let mut script = Script {
             rng: seeded(seed),
-            names: FileNames::new(),
+            names: FileNames::default(),
             ops: Vec::new(),
             next_file: 1,
             at: 0,

@@ -110,7 +110,7 @@ impl Lsm {
         let below = context.target.files;
         let has_size = capacity > 0 && below != Below::Objects;
         let options = FsOptions { size: has_size.then_some(capacity), reads: true, ..FsOptions::over(below) };
-        let files = FileSystem::new(options, FileNames::new()).and_then(Files::new);
+        let files = FileSystem::new(options, FileNames::default()).and_then(Files::new);
         let read = params.get(READ);
         if read >= 1.0 {
             return Err(params.error(READ, "a share below 1: without writes there is nothing to read"));
