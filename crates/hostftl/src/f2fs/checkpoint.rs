@@ -47,7 +47,7 @@ impl F2fs {
 
     /// Writes a checkpoint; completes when it is durable.
     pub(super) fn checkpoint(&mut self, at: SimTime) -> NamespaceResult<Token> {
-        self.next_checkpoint = SimTime(at.0 + self.config.checkpoint_ns);
+        self.next_checkpoint = SimTime(at.0.saturating_add(self.config.checkpoint_ns));
         if !self.has_changed() {
             return self.volume.flush(Issue::new(at, Cause::Host));
         }

@@ -136,7 +136,8 @@ impl F2fs {
             cleaned?;
             next = next.saturating_add(self.config.gc_interval_ns);
         }
-        self.checkpoint_in_time(SimTime(until.0.saturating_sub(1).max(at.0)))
+        let due = self.next_checkpoint.max(at);
+        if due < until { self.checkpoint_in_time(due) } else { Ok(()) }
     }
 
     /// Writes a checkpoint if one is due.

@@ -62,7 +62,7 @@ impl Subsystem for F2fs {
         (self.hosts, self.stats) = (HostCounts::default(), ObjectReport::default());
         // Tokens and times from before mean nothing once time starts anew.
         self.pace = Token::NONE;
-        self.next_checkpoint = SimTime(at.0 + self.config.checkpoint_ns);
+        self.next_checkpoint = SimTime(at.0.saturating_add(self.config.checkpoint_ns));
     }
 
     fn check_invariants(&self) {

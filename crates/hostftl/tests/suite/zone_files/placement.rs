@@ -75,3 +75,56 @@ fn lifetimes_keep_reclaim_from_moving_data() {
         );
     }
 }
+
+/// Files as large as 0.95 of a zone, some of them shorter, `writers` at a time side by side; random ones are
+/// replaced while all take 70 % of the capacity. Gives the bytes moved for a byte written.
+fn side_by_side(keys: &[(&str, &str)], writers: usize) -> f64 {
+    let mut files = large(keys);
+    let pages = 128 * 95 / 100;
+    let capacity = space(&mut files).capacity / 4096;
+    let mut rng = seeded(11);
+    let (mut done, mut live, mut written) = (Vec::new(), 0, 0);
+    let mut open: Vec<(u64, u64, u64)> = vec![(0, 0, 0); writers];
+    let mut next = 0;
+    while written < 6 * capacity {
+        let writer = below(&mut rng, writers as u64) as usize;
+        let (object, at, end) = open[writer];
+        if at == end {
+            if end > 0 {
+                done.push((object, end));
+            }
+            next += 1;
+            create(&mut files, next, Hint::EXTREME);
+            // One in six ends early, as the last file of a merge does.
+            let end = if below(&mut rng, 6) == 0 { 1 + below(&mut rng, pages) } else { pages };
+            open[writer] = (next, 0, end);
+            live += end;
+            while live > capacity * 70 / 100 && !done.is_empty() {
+                let (gone, len) = done.swap_remove(below(&mut rng, done.len() as u64) as usize);
+                let delete = ObjectCommand::Delete { object: ObjectId(gone) };
+                submit(&mut files, delete, Payload::None, SimTime::ZERO).unwrap();
+                live -= len;
+            }
+            continue;
+        }
+        let piece = (end - at).min(4);
+        write(&mut files, object, at * 4096, piece * 4096, SimTime::ZERO).unwrap();
+        open[writer].1 += piece;
+        written += piece;
+    }
+    files.check_invariants();
+    report(&files).moved_bytes as f64 / (written * 4096) as f64
+}
+
+#[test]
+fn files_that_fill_a_zone_get_one_each_and_reclaim_leaves_zones_for_that() {
+    let keys = [("open_zones", "8")];
+    let none = side_by_side(&[("open_zones", "8"), ("placement", "none")], 5);
+    let learned = side_by_side(&keys, 5);
+    let late = side_by_side(&[("open_zones", "8"), ("gc_low", "1")], 5);
+    assert!(learned * 2.0 < none, "moved for each byte written: {learned:.3}, none {none:.3}");
+    assert!(
+        learned < late,
+        "moved for each byte written: {learned:.3}; with reclaim at the last zone {late:.3}"
+    );
+}
