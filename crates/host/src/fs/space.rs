@@ -62,6 +62,13 @@ impl Space {
         {
             return Some(self.take(start, goal, want));
         }
+        // A group begins inside a run.
+        if self.fit == Fit::Groups
+            && let Some((&start, &len)) = self.runs.range(..self.rotor).next_back()
+            && self.rotor + want <= start + len
+        {
+            return Some(self.take(start, self.rotor, want));
+        }
         let mut runs = self.runs.range(self.rotor..).chain(self.runs.range(..self.rotor)).take(LOOKED_AT);
         let found = runs.find(|(_, len)| **len >= want).map(|(&start, _)| start);
         let start = found.or_else(|| {

@@ -16,9 +16,9 @@ impl Subsystem for F2fs {
     fn prepare(&self, _: u32, _: Op, _: Extent) {}
 
     #[inline]
-    fn submit(&mut self, _: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
+    fn submit(&mut self, _: u32, command: Command, _: Payload<'_>, at: SimTime) -> Submitted {
         match command {
-            Command::Object(command) => self.object(command, &payload, at),
+            Command::Object(command) => self.object(command, at),
             Command::Block(BlockCommand { op: Op::Flush, .. }) => Ok(self.flush(None, at)?.into()),
             command => Err(NamespaceError::NotSupported { command: command.name() }),
         }

@@ -3,14 +3,14 @@
 use super::nodes::Nodes;
 use super::sections::NONE;
 use super::{F2fs, IN_PLACE, Mode};
-use nandscape_core::command::Payload;
 use nandscape_core::{
     Answer, Cause, Extent, Hint, Issue, NamespaceResult, ObjectAttributes, ObjectCommand, ObjectError,
     ObjectId, ObjectSpace, ObjectStatus, Op, Reply, SimTime, Submitted, Token,
 };
 
 impl F2fs {
-    pub(super) fn object(&mut self, command: ObjectCommand, payload: &Payload<'_>, at: SimTime) -> Submitted {
+    /// Attributes take no space of their own: they are in the inode.
+    pub(super) fn object(&mut self, command: ObjectCommand, at: SimTime) -> Submitted {
         if !command.writes_nothing() {
             self.refuse_if_stopped()?;
         }
@@ -82,7 +82,6 @@ impl F2fs {
                 if let Some(replaced) = replaced.filter(|replaced| *replaced != file) {
                     self.delete(replaced);
                 }
-                let _ = payload;
                 Token::NONE
             }
             ObjectCommand::GetAttributes { object } => {
