@@ -153,9 +153,7 @@ impl F2fs {
         self.hosts.flushes += 1;
         self.refuse_if_stopped()?;
         let Some(file) = file else { return self.checkpoint(at) };
-        if self.nodes.tails.remove(&file) {
-            self.write_tail(file, at)?;
-        }
+        self.write_tail(file, at)?;
         let was_dirty = self.nodes.dirty_files.remove(&file);
         if was_dirty {
             self.balance(at)?;

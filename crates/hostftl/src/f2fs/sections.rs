@@ -331,12 +331,10 @@ impl Sections {
         runs
     }
 
-    /// A checkpoint is durable: what was in use before may be written again. Gives each section that changed,
-    /// and to `freed` the runs of blocks that can now be written and could not before, except of sections
-    /// that are free as a whole.
-    pub fn checkpoint(&mut self, mut freed: impl FnMut(u32, u32)) -> Vec<u32> {
-        let touched = std::mem::take(&mut self.touched);
-        for &section in &touched {
+    /// A checkpoint is durable: what was in use before may be written again. Gives `freed` the runs of blocks
+    /// that can now be written and could not before, except of sections that are free as a whole.
+    pub fn checkpoint(&mut self, mut freed: impl FnMut(u32, u32)) {
+        for section in std::mem::take(&mut self.touched) {
             let base = section as usize * self.words;
             let is_whole = self.infos[section as usize].state == State::Prefree;
             let mut run = (0, 0);
@@ -362,7 +360,6 @@ impl Sections {
             let info = &mut self.infos[section as usize];
             (info.taken, info.is_touched) = (info.valid, false);
         }
-        touched
     }
 
     /// The sections that are free from now on.

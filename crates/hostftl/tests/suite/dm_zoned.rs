@@ -2,7 +2,9 @@
 //! random commands against a plain list of bytes, and what reclaim does when.
 
 use super::chunk_flash::{flash, host_setup};
-use super::support::{AsFtl, Mixed, check, mixed, nand, outlives_failing_zones, params_of, setup, submit};
+use super::support::{
+    AsFtl, Mixed, TIMING, check, mixed, nand, outlives_failing_zones, params_of, setup, submit,
+};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -12,7 +14,7 @@ use nandscape_core::{
 use nandscape_hostftl::dm_zoned::{self, Sabotage};
 use nandscape_hostftl::{DmZoned, ZoneMap, chunk_flash};
 use nandscape_media::faults::FaultPlan;
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::zones::{FlashRules, ZoneLayout, ZoneSetup};
 use nandscape_testkit::crash::{
     Buffer, CrashDevice, Effort, Handle, Setup, campaign, finds, points_from_environment,
@@ -225,14 +227,6 @@ fn data_outlives_zones_that_fail_until_too_few_are_left() {
     let reopen = |nand, plan: &FaultPlan| open(nand, &[("block", "512"), ("reserved", "6")], plan);
     outlives_failing_zones(reopen, (&plan, &nand(GEOMETRY)), 6, (8_000, 2_000), 512);
 }
-
-const TIMING: Timing = Timing {
-    read_ns: 50_000,
-    program_ns: 500_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
 
 /// A device without bytes: 12 conventional zones of 32 pages of 4 KiB, 40 with write pointers.
 fn timed() -> Mixed {

@@ -1,7 +1,7 @@
 //! `f2fs` over a page map and over zones: random commands with its invariants, what a sync and a checkpoint
 //! write, cleaning, holes, streams, and rules that are broken on purpose.
 
-use super::support::{mixed, params_of, setup};
+use super::support::{TIMING, mixed, params_of, setup};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -11,7 +11,7 @@ use nandscape_core::{
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_hostftl::F2fs;
 use nandscape_hostftl::f2fs::{self, Sabotage};
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::sets::{Order, Part, share};
 use nandscape_namespace::zones::{ZoneLayout, ZoneSetup};
 use nandscape_namespace::{NamespaceSpec, NvmSet, NvmSubsystem, SetFacts, SharedDevice};
@@ -33,30 +33,23 @@ const GEOMETRY: Geometry = Geometry {
     oob_bytes: 64,
 };
 
-const TIMING: Timing = Timing {
-    read_ns: 50_000,
-    program_ns: 500_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Blocks,
     Zones,
 }
 
-fn device() -> SharedDevice {
+/// A device without bytes.
+fn device() -> Timed<Nand, Fifo> {
     let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
     let options = NandOptions { capabilities, ..NandOptions::default() };
     let nand: Nand = Nand::new(GEOMETRY.checked().unwrap(), &options).unwrap();
-    share(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING)))
+    Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING))
 }
 
 /// One namespace over a page map, whose commands have cause and order.
 fn blocks(streams: &str) -> Box<dyn Subsystem + Send> {
-    let (shared, order) = (device(), Order::default());
+    let (shared, order): (SharedDevice, _) = (share(device()), Order::default());
     let dies: Vec<UnitId> = (0..GEOMETRY.units()).map(UnitId).collect();
     let part = Part::new(SharedDevice::clone(&shared), &dies).ordered(&order);
     let params = params_of(&page_map::INFO, &[("op", "0.15"), ("streams", streams)]);
@@ -72,10 +65,7 @@ fn zones() -> Box<dyn Subsystem + Send> {
     let setup = setup(&GEOMETRY, 4, 128, Some(8));
     let layout = ZoneLayout { conventional: 8, ..setup.layout };
     let setup = ZoneSetup { layout, conventional_blocks: 14, ..setup };
-    let capabilities = Capabilities { partial_transfer: true, ..Capabilities::default() };
-    let options = NandOptions { capabilities, ..NandOptions::default() };
-    let nand: Nand = Nand::new(GEOMETRY.checked().unwrap(), &options).unwrap();
-    Box::new(mixed(Box::new(Timed::new(nand, Fifo::new(&GEOMETRY, &TIMING))), &setup).unwrap())
+    Box::new(mixed(Box::new(device()), &setup).unwrap())
 }
 
 fn open(on: On, keys: &[(&str, &str)], sabotage: Sabotage) -> F2fs {

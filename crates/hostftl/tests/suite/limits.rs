@@ -1,13 +1,12 @@
 //! Limits of open and active zones, and what the layer says of itself.
 
-use super::support::{params, setup, timed};
+use super::support::{TIMING, params, setup, timed};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockCommand, Cause, Command, Extent, FlashLayer, Geometry, Hint, Logs, Mapping, Op, SimTime, Subsystem,
 };
 use nandscape_hostftl::{HostFtlError, ZoneMap};
-use nandscape_media::Timing;
 
 const GEOMETRY: Geometry = Geometry {
     channels: 2,
@@ -19,14 +18,6 @@ const GEOMETRY: Geometry = Geometry {
     sector_bytes: 4096,
     oob_bytes: 0,
 };
-const TIMING: Timing = Timing {
-    read_ns: 50_000,
-    program_ns: 500_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
-
 fn write(map: &mut dyn Subsystem, page: u64, hint: u16) {
     let command = BlockCommand::new(Op::Write, Extent::new(page * 4096, 4096), Hint(hint));
     map.submit(0, Command::Block(command), Payload::None, SimTime::ZERO).unwrap();

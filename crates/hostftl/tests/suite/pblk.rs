@@ -1,7 +1,7 @@
 //! `pblk` over chunks: random commands against a plain map over restarts, failing media, and the power cut at
 //! every operation.
 
-use super::support::{AsFtl, is_read_only, nand, params_of, submit};
+use super::support::{AsFtl, TIMING, is_read_only, nand, params_of, submit};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
@@ -11,7 +11,7 @@ use nandscape_core::{
 use nandscape_hostftl::pblk::{self, Sabotage};
 use nandscape_hostftl::{HostFtlError, Pblk};
 use nandscape_media::faults::FaultPlan;
-use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
+use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::vector::{VectorNamespace, VectorSetup};
 use nandscape_namespace::zones::ImpliedOob;
 use nandscape_testkit::crash::{
@@ -214,14 +214,6 @@ fn a_read_that_fails_names_the_page_that_cannot_be_read() {
     }
     assert!(failed > 0, "every page could be read");
 }
-
-const TIMING: Timing = Timing {
-    read_ns: 50_000,
-    program_ns: 500_000,
-    erase_ns: 3_000_000,
-    command_ns: 0,
-    channel_bytes_per_s: 800_000_000,
-};
 
 #[test]
 fn writes_are_answered_from_the_ring_until_it_is_full_and_counted_by_cause() {

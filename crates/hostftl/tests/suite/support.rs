@@ -21,6 +21,15 @@ use nandscape_namespace::zones::{
 use nandscape_testkit::crash::{CrashDevice, Handle};
 use std::collections::BTreeMap;
 
+/// Times of a device that is not there for its times.
+pub const TIMING: Timing = Timing {
+    read_ns: 50_000,
+    program_ns: 500_000,
+    erase_ns: 3_000_000,
+    command_ns: 0,
+    channel_bytes_per_s: 800_000_000,
+};
+
 /// Zones of `pages` pages over `dies` dies with a block of each.
 pub fn setup(geometry: &Geometry, dies: u32, pages: u32, limits: Option<u32>) -> ZoneSetup {
     let blocks = u64::from(pages) * u64::from(geometry.sectors_per_page());

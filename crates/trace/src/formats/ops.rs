@@ -46,7 +46,8 @@ keys! { PARAMS:
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
     SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
     FIT: Option<String> = choice(&["first", "next", "groups"]),
-        "where extents go: the first or the next free run that is long enough, or the first one in the group of the          directory, of four groups; absent: groups where the stack is xfs, else first";
+        "where extents go: the first or the next free run that is long enough, or the first one in the group of the \
+         directory, of four groups; absent: groups where the stack is xfs, else first";
     CACHE: String = choice(&["back", "through"]) or "back",
         "back: writes wait in the page cache; through: each goes to the device at once";
     EXPIRE: u64 = time() or "30s", "dirty data older than this is written back";
