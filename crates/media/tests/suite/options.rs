@@ -299,6 +299,22 @@ fn the_layer_has_one_turn_at_the_controller_between_commands_of_the_host() {
     assert_eq!(seen, [(5, 35_000), (3, 41_700)]);
 }
 
+#[test]
+fn a_page_that_waits_for_the_read_of_one_in_the_controller_has_a_turn_of_its_own() {
+    let intake = Intake { turn: 1000, ..slow_intake().intake };
+    let mut rig = Rig::new(&Options { program_pages: 2, intake, ..slow_intake() });
+    for unit in 0..3 {
+        rig.submit(program(unit, 0, 1000), false, 0);
+    }
+    // The third page is in the controller after 10 us: it is read there, and the read ends at once.
+    let read = rig.submit(read(2, 0), false, 0);
+    let copy = rig.scheduler.submit_as(program(3, 0, 1000), sender(false), SimTime(0), read);
+    rig.watch(copy);
+    let seen = rig.until(u64::MAX);
+    assert!(seen.contains(&(3, 10_000)), "{seen:?}");
+    assert!(seen.contains(&(4, 22_700)), "10 us later, then a busy bus and the array: {seen:?}");
+}
+
 /// Times from one answer to the next of 4000 pages of the host that the controller takes as fast as it can.
 fn intake_gaps(spread: f64) -> Vec<u64> {
     let mut options = slow_intake();

@@ -26,6 +26,8 @@ pub(super) struct Front {
     draws: Xoshiro256PlusPlus,
     /// Pages of the layer that wait for the controller, in order; the first has a turn.
     turns: List,
+    /// They are being served: what becomes ready meanwhile only joins them.
+    is_taking_turns: bool,
     /// Bytes left in the buffer; below zero where an incomplete program had to be let in to free any.
     room: i64,
     /// Pages that wait for room, in order.
@@ -44,6 +46,7 @@ impl Front {
             intake_ns: 0,
             draws: seeded(DRAWS),
             turns: List::EMPTY,
+            is_taking_turns: false,
             room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
             inbound: 0,
@@ -222,7 +225,7 @@ impl ReadFirst {
         let bytes = self.rules.page_bytes;
         let op = &mut self.slab[slot];
         (op.stage, op.bytes) = (Stage::Turns, bytes);
-        let is_first = self.front.turns.is_empty();
+        let is_first = self.front.turns.is_empty() && !self.front.is_taking_turns;
         let mut turns = self.front.turns;
         self.slab.push_back(&mut turns, slot);
         self.front.turns = turns;
@@ -241,6 +244,7 @@ impl ReadFirst {
 
     /// The pages of the layer take turns until one has to wait for its end.
     fn take_turns(&mut self) {
+        self.front.is_taking_turns = true;
         while !self.front.turns.is_empty() {
             let slot = self.front.turns.head;
             let left = self.slab[slot].bytes;
@@ -256,9 +260,10 @@ impl ReadFirst {
             let end = self.front.take_in(&self.rules, self.now_ns, bytes);
             if end > self.now_ns {
                 self.schedule(slot, end);
-                return;
+                break;
             }
         }
+        self.front.is_taking_turns = false;
     }
 
     /// A page of the host wants into the buffer.
