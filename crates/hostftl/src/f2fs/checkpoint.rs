@@ -11,8 +11,6 @@ const NAT_JOURNAL: usize = 38;
 const SIT_JOURNAL: usize = 6;
 /// Blocks of a checkpoint: head, three of summaries of data, foot.
 const PACK: u64 = 5;
-/// Freed blocks in fewer bytes than this in one piece are not trimmed.
-const TRIM_LEAST: u64 = 64 << 10;
 
 /// Which of the two copies of each block of a table is the present one.
 pub(super) struct Copies {
@@ -129,7 +127,7 @@ impl F2fs {
         let trims = self.config.discards && !layout.is_zoned();
         let mut freed = Vec::new();
         self.sections.checkpoint(|place, blocks| {
-            if trims && u64::from(blocks) * layout.block >= TRIM_LEAST {
+            if trims && u64::from(blocks) * layout.block >= self.config.discard_bytes {
                 freed.push((place, blocks));
             }
         });

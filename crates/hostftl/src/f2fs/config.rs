@@ -30,6 +30,7 @@ keys! { PARAMS:
     CHECKPOINT: u64 = time() or "60s", "a checkpoint is written at least this often";
     GC_INTERVAL: u64 = time() or "30s", "while nothing is asked for, a section is cleaned this often";
     DISCARD: bool = flag() or "true", "freed blocks are trimmed with each checkpoint";
+    DISCARD_GRANULARITY: u64 = size(512, 1 << 30) or "64KiB", "shorter runs of freed blocks are not trimmed";
     STREAMS: bool = flag() or "false",
         "each log has a stream of its own, from 1 on, and metadata none (directives.kind = streams)";
 }
@@ -54,6 +55,8 @@ pub(super) struct Config {
     pub checkpoint_ns: u64,
     pub gc_interval_ns: u64,
     pub discards: bool,
+    /// Bytes of a run that is trimmed, at least.
+    pub discard_bytes: u64,
     pub streams: bool,
     pub layout: Layout,
 }
@@ -185,6 +188,7 @@ impl Config {
             checkpoint_ns: params.get(CHECKPOINT).max(1),
             gc_interval_ns: params.get(GC_INTERVAL).max(1),
             discards: params.get(DISCARD),
+            discard_bytes: params.get(DISCARD_GRANULARITY),
             streams: params.get(STREAMS),
             layout,
         })
