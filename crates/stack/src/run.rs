@@ -24,6 +24,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     let info = &subsystem.namespaces()[0];
     let target = Target {
         capacity_bytes: info.capacity_bytes,
+        volume_bytes: info.capacity_bytes,
         page_bytes: u64::from(info.page_bytes),
         files: config.files(),
     };
@@ -40,7 +41,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
 ///
 /// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it
-/// is refused by name. Of a recording of file operations, block devices get the requests of a file system,
+/// is refused by name. File systems of a model have all of their own device. Of a recording of file operations, block devices get the requests of a file system,
 /// and stores of objects those of its page cache.
 pub fn compare(
     configs: &[StackConfig],
@@ -100,9 +101,10 @@ pub fn compare(
                 capacity_text: units::format_bytes(capacity_bytes),
             });
         }
-        for (config, label) in suited.iter().copied().zip(labels(&suited)) {
+        let own = capacities.iter().map(|(_, bytes, _)| *bytes);
+        for ((config, label), volume_bytes) in suited.iter().copied().zip(labels(&suited)).zip(own) {
             let label = if workloads.len() == 1 { label } else { format!("{label} | {workload}") };
-            let source = source.with_target(Target { files: config.files(), ..target });
+            let source = source.with_target(Target { files: config.files(), volume_bytes, ..target });
             points.push((config, workload, source, label));
         }
     }

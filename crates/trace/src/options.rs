@@ -65,6 +65,9 @@ impl Default for OpenOptions {
 pub struct Target {
     /// Logical capacity in bytes; 0 where there is no device, so that only spans in bytes can be used.
     pub capacity_bytes: u64,
+    /// Bytes that file systems have: of several devices, whose common capacity the spans are shares of, those
+    /// of the device itself.
+    pub volume_bytes: u64,
     /// Page size in bytes.
     pub page_bytes: u64,
     /// What files are put on there.
@@ -73,5 +76,5 @@ pub struct Target {
 
 impl Target {
     /// No device.
-    pub const NONE: Self = Self { capacity_bytes: 0, page_bytes: 4096, files: Below::Ext4 };
+    pub const NONE: Self = Self { capacity_bytes: 0, volume_bytes: 0, page_bytes: 4096, files: Below::Ext4 };
 }

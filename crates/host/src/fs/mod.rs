@@ -100,7 +100,7 @@ impl FileSystem {
     /// An empty volume.
     pub fn new(options: FsOptions, names: FileNames) -> Result<Self, FsError> {
         let blocks = options.size.map_or(BLOCKS_MAX, |bytes| (bytes / BLOCK).min(BLOCKS_MAX));
-        let mut space = Space::new(blocks, options.fit);
+        let mut space = Space::new(blocks, options.fit, options.align / BLOCK);
         let journal = |bytes: u64| {
             let mut ring = Vec::new();
             let mut left = (bytes / BLOCK).max(8);

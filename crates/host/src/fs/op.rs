@@ -76,6 +76,9 @@ pub struct FsOptions {
     pub size: Option<u64>,
     /// Where extents go.
     pub fit: Fit,
+    /// Extents of at least so many bytes begin at a multiple of them: the stripe that `mke2fs` and `mkfs.xfs`
+    /// take from what a device prefers.
+    pub align: u64,
     /// Whether there is a page cache.
     pub write_back: bool,
     /// Dirty data older than this is written, in nanoseconds.
@@ -114,6 +117,7 @@ impl Default for FsOptions {
             below: Below::Ext4,
             size: None,
             fit: Fit::First,
+            align: BLOCK,
             write_back: true,
             expire_ns: 30_000_000_000,
             interval_ns: 5_000_000_000,

@@ -20,6 +20,8 @@ pub(crate) struct Space {
     runs: BTreeMap<u64, u64>,
     by_length: BTreeSet<(u64, u64)>,
     fit: Fit,
+    /// Extents of so many blocks begin at a multiple of them.
+    align: u64,
     /// Where the search begins.
     rotor: u64,
     blocks: u64,
@@ -34,9 +36,9 @@ const GROUPS: u64 = 4;
 const LOOKED_AT: usize = 4096;
 
 impl Space {
-    pub(crate) fn new(blocks: u64, fit: Fit) -> Self {
-        let mut space =
-            Self { runs: BTreeMap::new(), by_length: BTreeSet::new(), fit, rotor: 0, blocks, free: blocks };
+    pub(crate) fn new(blocks: u64, fit: Fit, align: u64) -> Self {
+        let (runs, by_length) = (BTreeMap::new(), BTreeSet::new());
+        let mut space = Self { runs, by_length, fit, align: align.max(1), rotor: 0, blocks, free: blocks };
         if blocks > 0 {
             space.put(0, blocks);
         }
@@ -54,6 +56,11 @@ impl Space {
         len
     }
 
+    /// Where an extent of so many blocks begins in a run that begins at `start`.
+    const fn aligned(&self, start: u64, want: u64) -> u64 {
+        if want < self.align { start } else { start.next_multiple_of(self.align) }
+    }
+
     /// Takes a run of 1 to `want` blocks, from `goal` on if it is free: start and length. `None` when full.
     pub(crate) fn allocate(&mut self, goal: Option<u64>, want: u64) -> Option<(u64, u64)> {
         if let Some(goal) = goal
@@ -65,18 +72,21 @@ impl Space {
         // A group begins inside a run.
         if self.fit == Fit::Groups
             && let Some((&start, &len)) = self.runs.range(..self.rotor).next_back()
-            && self.rotor + want <= start + len
+            && self.aligned(self.rotor, want) + want <= start + len
         {
-            return Some(self.take(start, self.rotor, want));
+            return Some(self.take(start, self.aligned(self.rotor, want), want));
         }
         let mut runs = self.runs.range(self.rotor..).chain(self.runs.range(..self.rotor)).take(LOOKED_AT);
-        let found = runs.find(|(_, len)| **len >= want).map(|(&start, _)| start);
+        let fits = |start: u64, len: u64| self.aligned(start, want) + want <= start + len;
+        let found = runs.find(|&(&start, &len)| fits(start, len)).map(|(&start, _)| start);
         let start = found.or_else(|| {
             // The longest run, the lowest of equals.
             let &(longest, _) = self.by_length.last()?;
             self.by_length.range((longest, 0)..).next().map(|&(_, start)| start)
         })?;
-        let taken = self.take(start, start, want);
+        let at = self.aligned(start, want);
+        let at = if at < start + self.runs[&start] { at } else { start };
+        let taken = self.take(start, at, want);
         if self.fit == Fit::Next {
             self.rotor = taken.0 + taken.1;
         }
@@ -133,7 +143,7 @@ mod tests {
 
     #[test]
     fn first_fit_takes_the_lowest_run_that_is_long_enough() {
-        let mut space = Space::new(100, Fit::First);
+        let mut space = Space::new(100, Fit::First, 1);
         assert_eq!(space.allocate(None, 100), Some((0, 100)));
         assert_eq!(space.allocate(None, 1), None);
         for (start, len) in [(10, 2), (20, 5), (40, 5)] {
@@ -148,7 +158,7 @@ mod tests {
 
     #[test]
     fn next_fit_goes_round() {
-        let mut space = Space::new(30, Fit::Next);
+        let mut space = Space::new(30, Fit::Next, 1);
         assert_eq!(space.allocate(None, 10), Some((0, 10)));
         assert_eq!(space.allocate(None, 10), Some((10, 10)));
         space.release(0, 10);
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn groups_go_round_from_that_of_the_directory() {
-        let mut space = Space::new(40, Fit::Groups);
+        let mut space = Space::new(40, Fit::Groups, 1);
         let mut of = |directory: u64, want: u64| {
             space.prefer(directory);
             space.allocate(None, want)
@@ -169,8 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn extents_of_a_stripe_begin_at_one() {
+        let mut space = Space::new(40, Fit::First, 4);
+        assert_eq!(space.allocate(None, 2), Some((0, 2)));
+        assert_eq!(space.allocate(None, 6), Some((4, 6)));
+        assert_eq!(space.allocate(None, 2), Some((2, 2)));
+        assert_eq!(space.allocate(None, 40), Some((12, 28)));
+        // Nothing begins at a stripe any more.
+        assert_eq!((space.allocate(None, 4), space.free), (Some((10, 2)), 0));
+    }
+
+    #[test]
     fn a_goal_is_continued_and_runs_grow_together_again() {
-        let mut space = Space::new(30, Fit::First);
+        let mut space = Space::new(30, Fit::First, 1);
         assert_eq!(space.allocate(Some(7), 3), Some((7, 3)));
         assert_eq!(space.allocate(Some(7), 3), Some((0, 3)));
         space.release(7, 3);
@@ -181,8 +202,8 @@ mod tests {
     #[test]
     fn agrees_with_a_bitmap_under_random_use() {
         use nandscape_core::rng::{below, seeded};
-        for fit in [Fit::First, Fit::Next] {
-            let (mut rng, mut space) = (seeded(3), Space::new(500, fit));
+        for (fit, align) in [(Fit::First, 1), (Fit::Next, 1), (Fit::Groups, 4), (Fit::First, 4)] {
+            let (mut rng, mut space) = (seeded(3), Space::new(500, fit, align));
             let (mut used, mut held) = ([false; 500], Vec::new());
             for _ in 0..4000 {
                 if below(&mut rng, 2) == 0 {

@@ -131,6 +131,7 @@ fn options(params: &Params, below: Below) -> Result<FsOptions, String> {
         expire_ns: params.get(EXPIRE),
         interval_ns,
         dirty_limit: params.get(DIRTY),
+        align: usual.align,
         discard: params.get(DISCARD).unwrap_or(usual.discard),
         reads: params.get(READS) == "all",
         journal,

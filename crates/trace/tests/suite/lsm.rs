@@ -10,7 +10,7 @@ const SMALL: &str = "memory=1m,table=1m,base=4m,ratio=4";
 
 fn records(spec: &str, takes_objects: bool) -> Vec<IoRecord> {
     let files = if takes_objects { Below::Objects } else { Below::Ext4 };
-    let target = Target { capacity_bytes: 256 * MIB, files, ..Target::NONE };
+    let target = Target { capacity_bytes: 256 * MIB, volume_bytes: 256 * MIB, files, ..Target::NONE };
     let workload = Workload::new(spec, &OpenOptions::default(), target).unwrap();
     workload.open().unwrap().collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{spec}: {error}"))
 }
@@ -79,7 +79,7 @@ fn blocks_and_objects_are_of_the_same_tree_and_the_seed_repeats_it() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let target = Target { capacity_bytes: 64 * MIB, ..Target::NONE };
+    let target = Target { capacity_bytes: 64 * MIB, volume_bytes: 64 * MIB, ..Target::NONE };
     let open = |spec: &str| Workload::new(spec, &OpenOptions::default(), target);
     assert!(open("lsm:read=100%,span=32m,table=1m").err().unwrap().to_string().contains("below 1"));
     assert!(open("lsm:span=1m").err().unwrap().to_string().contains("span"));

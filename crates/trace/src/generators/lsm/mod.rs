@@ -8,11 +8,11 @@
 //!
 //! The file operations go through the file system model of `nandscape-host`: block devices get the requests
 //! of a file system, stores of objects those of its page cache. Files have the lifetime hints that RocksDB
-//! gives them: the log short, levels 0 and 1 medium, level 2 long, those behind extreme.
+//! gives them, and blocks for all they will hold when they are created: the log short, levels 0 and 1 medium, level 2 long, those behind extreme.
 //!
-//! Ours: after each half MiB of writes, every flush and merge under way reads and writes one MiB. Writes wait
-//! while level 0 has three times as many tables as begin a merge. When all is written, the merges that are
-//! due go on to their end. The log is written out every half MiB and never synced, as by default.
+//! Ours: after each half piece of writes, every flush and merge under way reads and writes one piece (1 MiB).
+//! Writes wait while level 0 has three times as many tables as begin a merge. When all is written, the merges that are
+//! due go on to their end. The log is written out every half piece and never synced, as by default.
 
 mod tree;
 mod work;
@@ -26,8 +26,6 @@ use nandscape_host::fs::{Below, FileNames, FileOpKind, FileSystem, FsError, FsOp
 use tree::{Shape, Table, Tree};
 use work::{Files, Job, Purpose};
 
-/// Bytes written between two steps of what is under way.
-const STEP: u64 = 512 << 10;
 /// Bytes of a block of a table, which a read of one key takes.
 const BLOCK: u64 = 4096;
 /// Bytes of a table: as RocksDB, and at least.
@@ -53,7 +51,11 @@ keys! { PARAMS:
     PICK: String = choice(&["overlap", "turn"]) or "overlap",
         "table of a level that is merged next. overlap: the one with the least of the level behind in its range, for \
          its size (kMinOverlappingRatio, the default of RocksDB); turn: in the order of keys, round and round";
-    JOBS: u64 = int(1, 64) or "4", "flushes and merges under way at a time";
+    JOBS: u64 = int(1, 64) or "4",
+        "flushes and merges under way at a time, as max_background_jobs of RocksDB: a quarter are for flushes";
+    PIECE: u64 = size(1 << 13, 1 << 30) or "1MiB",
+        "bytes that each flush and merge reads or writes at a time, while half as many are written to the log";
+    MERGE_READS: bool = flag() or "true", "false: what merges read is in the page cache, so reads are of single keys";
     LOG: bool = flag() or "true", "write a log";
     RATE: u64 = size(1 << 10, 1 << 50) or "100MB", "bytes written each second: the clock of the page cache";
     SEED;
@@ -73,7 +75,7 @@ struct Lsm {
     tree: Tree,
     files: Files,
     jobs: Vec<Job>,
-    most_jobs: usize,
+    most_merges: usize,
     rng: Xoshiro256PlusPlus,
     /// Bytes to write, written, and those of them in memory.
     to_write: u64,
@@ -83,6 +85,8 @@ struct Lsm {
     /// File and bytes of the log of what is in memory.
     log: Option<(u32, u64)>,
     has_log: bool,
+    /// Bytes written between two steps of what is under way.
+    step: u64,
     /// Reads for each byte written, and those that are due.
     reads_per_byte: f64,
     reads_due: f64,
@@ -90,6 +94,11 @@ struct Lsm {
     is_finished: bool,
     failed: bool,
     info: WorkloadInfo,
+}
+
+/// Merges under way, of so many jobs: a quarter of them, and one at least, are flushes.
+fn most_merges(jobs: u64) -> usize {
+    (jobs - (jobs / 4).max(1)).max(1) as usize
 }
 
 impl Lsm {
@@ -106,11 +115,17 @@ impl Lsm {
             trigger: params.get(TRIGGER) as usize,
             in_turn: params.get(PICK) == "turn",
         };
-        let capacity = context.target.capacity_bytes;
+        let volume = context.target.volume_bytes;
         let below = context.target.files;
-        let has_size = capacity > 0 && below != Below::Objects;
-        let options = FsOptions { size: has_size.then_some(capacity), reads: true, ..FsOptions::over(below) };
-        let files = FileSystem::new(options, FileNames::default()).and_then(Files::new);
+        let has_size = volume > 0 && below != Below::Objects;
+        let options = FsOptions {
+            size: has_size.then_some(volume),
+            align: context.target.page_bytes,
+            reads: true,
+            ..FsOptions::over(below)
+        };
+        let files = FileSystem::new(options, FileNames::default())
+            .and_then(|fs| Files::new(fs, params.get(PIECE), params.get(MERGE_READS)));
         let read = params.get(READ);
         if read >= 1.0 {
             return Err(params.error(READ, "a share below 1: without writes there is nothing to read"));
@@ -118,8 +133,9 @@ impl Lsm {
         Ok(Self {
             tree: Tree::new(shape),
             files: files.map_err(|error| params.error(SPAN, error.to_string()))?,
+            step: params.get(PIECE) / 2,
             jobs: Vec::new(),
-            most_jobs: params.get(JOBS) as usize,
+            most_merges: most_merges(params.get(JOBS)),
             rng: rng(params, context),
             to_write: (shape.keys * params.get(TURNS)) as u64 * entry_bytes,
             written: 0,
@@ -174,13 +190,13 @@ impl Lsm {
     }
 
     fn write(&mut self) -> Result<(), FsError> {
-        let bytes = STEP.min(self.memory - self.in_memory).min(self.to_write - self.written);
+        let bytes = self.step.min(self.memory - self.in_memory).min(self.to_write - self.written);
         if self.has_log {
             let (file, offset) = if let Some(log) = self.log {
                 log
             } else {
                 let file = self.files.number();
-                self.files.create(file, SHORT)?;
+                self.files.create(file, self.memory, SHORT)?;
                 (file, 0)
             };
             self.files.append(file, offset, bytes)?;
@@ -210,7 +226,8 @@ impl Lsm {
     /// Begins merges that are due.
     fn begin(&mut self) {
         let shape = self.tree.shape;
-        while self.jobs.len() < self.most_jobs
+        while self.jobs.iter().filter(|job| matches!(job.purpose, Purpose::Merge(_))).count()
+            < self.most_merges
             && let Some(merge) = self.tree.pick(&mut || self.files.number())
         {
             if merge.is_move {

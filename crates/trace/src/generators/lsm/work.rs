@@ -4,8 +4,6 @@ use super::tree::{Merge, Table};
 use nandscape_core::SimTime;
 use nandscape_host::fs::{FileOp, FileOpKind, FileSystem, FsError};
 
-/// Bytes that a flush or merge reads or writes at a time.
-const PIECE: u64 = 1 << 20;
 /// Bytes of a record of the list of tables.
 const RECORD: u64 = 256;
 /// The list of tables, which every flush and merge appends to.
@@ -20,11 +18,15 @@ pub(super) struct Files {
     pub now: SimTime,
     last: u32,
     manifest_bytes: u64,
+    /// Bytes that a flush or merge reads or writes at a time.
+    piece: u64,
+    has_merge_reads: bool,
 }
 
 impl Files {
-    pub fn new(fs: FileSystem) -> Result<Self, FsError> {
-        let mut files = Self { fs, now: SimTime::ZERO, last: MANIFEST, manifest_bytes: 0 };
+    pub fn new(fs: FileSystem, piece: u64, has_merge_reads: bool) -> Result<Self, FsError> {
+        let mut files =
+            Self { fs, piece, has_merge_reads, now: SimTime::ZERO, last: MANIFEST, manifest_bytes: 0 };
         files.ask(FileOpKind::Create, MANIFEST, WHOLE)?;
         Ok(files)
     }
@@ -39,10 +41,12 @@ impl Files {
         self.fs.apply(&FileOp { at: self.now, kind, writer: 1, file, offset, len })
     }
 
-    /// A new file whose data has a lifetime hint of Linux.
-    pub fn create(&mut self, file: u32, hint: u64) -> Result<(), FsError> {
+    /// A new file that is to have so many bytes, with a lifetime hint of Linux.
+    pub fn create(&mut self, file: u32, bytes: u64, hint: u64) -> Result<(), FsError> {
         self.ask(FileOpKind::Create, file, WHOLE)?;
-        self.ask(FileOpKind::Hint, file, (0, hint))
+        self.ask(FileOpKind::Hint, file, (0, hint))?;
+        // Its size stays (FALLOC_FL_KEEP_SIZE), so stores of objects see nothing of it.
+        if self.fs.has_blocks() { self.ask(FileOpKind::Allocate, file, (0, bytes)) } else { Ok(()) }
     }
 
     /// Writes bytes behind those that a file has, and has the page cache write them out.
@@ -115,12 +119,14 @@ impl Job {
 
     /// Reads a piece and writes what comes of it. Gives whether it is complete.
     pub fn step(&mut self, files: &mut Files) -> Result<bool, FsError> {
-        let mut left = PIECE;
+        let mut left = files.piece;
         while left > 0
             && let Some(&(file, bytes)) = self.inputs.get(self.reading.0)
         {
             let part = left.min(bytes - self.reading.1);
-            files.ask(FileOpKind::Read, file, (self.reading.1, part))?;
+            if files.has_merge_reads {
+                files.ask(FileOpKind::Read, file, (self.reading.1, part))?;
+            }
             (self.read, self.reading.1, left) = (self.read + part, self.reading.1 + part, left - part);
             if self.reading.1 == bytes {
                 self.reading = (self.reading.0 + 1, 0);
@@ -131,7 +137,7 @@ impl Job {
         } else if self.to_read > 0 {
             (u128::from(self.to_write) * u128::from(self.read) / u128::from(self.to_read)) as u64
         } else {
-            (self.written + PIECE).min(self.to_write)
+            (self.written + files.piece).min(self.to_write)
         };
         while self.written < due {
             self.write(files, due)?;
@@ -152,9 +158,9 @@ impl Job {
     fn write(&mut self, files: &mut Files, due: u64) -> Result<(), FsError> {
         let (file, bytes, hint) = self.outputs[self.writing.0];
         if self.writing.1 == 0 {
-            files.create(file, hint)?;
+            files.create(file, bytes, hint)?;
         }
-        let part = PIECE.min(bytes - self.writing.1).min(due - self.written);
+        let part = files.piece.min(bytes - self.writing.1).min(due - self.written);
         files.append(file, self.writing.1, part)?;
         (self.written, self.writing.1) = (self.written + part, self.writing.1 + part);
         if self.writing.1 == bytes {
