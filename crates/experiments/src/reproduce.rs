@@ -6,6 +6,7 @@ mod cache_cleaning;
 mod nvm_sets;
 mod pm963;
 mod policies;
+mod runs;
 mod streams;
 mod table;
 mod thesis;
@@ -18,6 +19,7 @@ use nandscape_report::{ReproductionRow, Run};
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
 use nandscape_stack::jobs::run_parsed;
 use nandscape_stack::{RunError, RunOptions, replay};
+use runs::Runs;
 use std::fmt::Display;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,6 +97,11 @@ pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
         zones::OVERWRITE,
         zones::TARGETS,
         zones::READS,
+        zones::FILES,
+        zones::FILES_STREAMS,
+        zones::FILES_WAF,
+        zones::FILES_TAILS,
+        zones::FILES_TABLES,
     ];
     [&thesis::EXPERIMENTS[..], &others].concat()
 });
@@ -111,13 +118,21 @@ pub struct Context<'a> {
     pub is_quick: bool,
     /// Experiments that have a [`Sabotage`] do it.
     pub is_sabotaged: bool,
-    thesis: thesis::Cache,
+    thesis: Runs<thesis::Point>,
+    files: Runs<zones::FilesPoint>,
 }
 
 impl<'a> Context<'a> {
     /// A context without any run yet.
     pub fn new(seed: u64, stop: Option<&'a AtomicBool>) -> Self {
-        Self { seed, stop, is_quick: false, is_sabotaged: false, thesis: thesis::Cache::default() }
+        Self {
+            seed,
+            stop,
+            is_quick: false,
+            is_sabotaged: false,
+            thesis: Runs::default(),
+            files: Runs::default(),
+        }
     }
 
     fn scale<S>(&self, full: S, small: S) -> S {

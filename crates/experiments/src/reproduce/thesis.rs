@@ -15,7 +15,7 @@ mod sweeps;
 mod tables;
 mod wear;
 
-pub(super) use lab::Cache;
+pub(super) use lab::Point;
 
 use super::{Context, Done, Reproduction, Table, experiment};
 

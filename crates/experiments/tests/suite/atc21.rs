@@ -75,3 +75,15 @@ fn the_flash_of_all_drives_is_that_of_the_zn540_but_for_its_size_and_one_paramet
     }
     assert_eq!(differing("zns-atc21-block-28op", "zns-atc21-block-7op", "ftl"), ["ftl.op"]);
 }
+
+#[test]
+fn file_systems_keep_their_order_on_a_small_device_too() {
+    for id in ["atc21-fig-5", "atc21-fig-6", "atc21-waf", "atc21-tails", "atc21-sst-size"] {
+        let rows = rows(id);
+        let statements = rows.iter().filter(|row| row.published.is_string());
+        assert!(statements.clone().count() > 0, "{id}");
+        for row in statements {
+            assert_eq!(row.verdict, Some(Verdict::Holds), "{row:?}");
+        }
+    }
+}

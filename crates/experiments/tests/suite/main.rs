@@ -11,13 +11,21 @@ mod streams;
 
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
 use nandscape_report::ReproductionRow;
+use std::sync::LazyLock;
 
-/// The rows of an experiment, at its smaller scale if it has one.
+/// Each experiment at its smaller scale if it has one. Runs that several of them share are done once.
+static QUICK: LazyLock<Context<'static>> = LazyLock::new(|| quick(false));
+
+fn quick(is_sabotaged: bool) -> Context<'static> {
+    let mut context = Context::new(42, None);
+    (context.is_quick, context.is_sabotaged) = (true, is_sabotaged);
+    context
+}
+
+/// The rows of an experiment.
 fn rows(id: &str) -> Vec<ReproductionRow> {
     let reproduction = REPRODUCTIONS.iter().find(|r| r.info.name == id).unwrap();
-    let mut context = Context::new(42, None);
-    context.is_quick = true;
-    reproduction.run(&context).unwrap()
+    reproduction.run(&QUICK).unwrap()
 }
 
 /// A document of docs/reproductions has this table between its marks.

@@ -198,13 +198,12 @@ fn the_document_shows_what_the_code_gives() {
 
 #[test]
 fn a_rule_that_can_be_spoiled_is_kept_and_fails_when_it_is() {
+    let context = crate::quick(true);
     let mut spoiled = 0;
     for reproduction in REPRODUCTIONS.iter() {
         let Some(sabotage) = reproduction.sabotage else { continue };
         let name = reproduction.info.name;
         assert_eq!(sabotage.survivors(&crate::rows(name)), sabotage.turns, "{name}: kept as it is");
-        let mut context = Context::new(42, None);
-        (context.is_quick, context.is_sabotaged) = (true, true);
         let run = reproduction.run(&context).unwrap();
         assert_eq!(sabotage.survivors(&run), [""; 0], "{name}: {}", sabotage.what);
         spoiled += 1;

@@ -7,9 +7,7 @@ use nandscape_report::Run;
 use nandscape_sim::metrics::Series;
 use nandscape_stack::RunOptions;
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
-use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
@@ -154,32 +152,10 @@ impl Point {
     }
 }
 
-#[derive(Debug, Default)]
-pub struct Cache(Mutex<BTreeMap<Point, Arc<Run>>>);
-
-impl Cache {
-    fn get(&self, point: &Point) -> Option<Arc<Run>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(point).map(Arc::clone)
-    }
-
-    fn put(&self, point: Point, run: Run) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(point, Arc::new(run));
-    }
-}
-
 /// The runs of these points, in their order; those that are not done yet run in parallel.
 pub fn runs(context: &Context<'_>, points: &[Point]) -> Result<Vec<Measured>> {
-    let missing: Vec<Point> = points.iter().filter(|p| context.thesis.get(p).is_none()).copied().collect();
-    let done: Vec<(Point, Run)> =
-        missing.par_iter().map(|p| Ok((*p, p.run(context)?))).collect::<Result<_>>()?;
-    for (point, run) in done {
-        context.thesis.put(point, run);
-    }
-    let all = points.iter().map(|&point| {
-        let run = context.thesis.get(&point).expect("it was there or has just been put there");
-        Measured { point, run }
-    });
-    Ok(all.collect())
+    let runs = context.thesis.all(points, |point| point.run(context))?;
+    Ok(points.iter().zip(runs).map(|(&point, run)| Measured { point, run }).collect())
 }
 
 /// The four strategies on one load, each changed by `change`.
