@@ -37,6 +37,9 @@ pub fn render_text(runs: &[Run]) -> String {
         }
         heading(&mut out, &group);
         out.push_str(&summary_table(&group).render());
+        if let Some(table) = cause_table(&group) {
+            let _ = write!(out, "\n{}", table.render());
+        }
         out.extend(least_flash(&group).map(|text| format!("\n{text}")));
     }
     remarks(&mut out, runs);
@@ -104,6 +107,29 @@ fn summary_table(runs: &[&Run]) -> Table {
         }
     }
     table
+}
+
+/// Write amplification of several runs by what programs were for; `None` where hosts wrote all of them.
+fn cause_table(runs: &[&Run]) -> Option<Table> {
+    let programs = |run: &Run, cause: &str| run.result.flash.by_cause.get(cause).map_or(0, |c| c.programs);
+    let mut causes: Vec<&str> =
+        runs.iter().flat_map(|run| run.result.flash.by_cause.keys()).map(String::as_str).collect();
+    causes.sort_unstable_by_key(|cause| (cause_order(cause), *cause));
+    causes.dedup();
+    causes.retain(|cause| runs.iter().any(|run| programs(run, cause) > 0));
+    if runs.len() < 2 || causes.len() < 2 {
+        return None;
+    }
+    let mut table = Table::new();
+    table.column(Head::text("WAF by cause"), runs.iter().map(|run| printable(run.name())));
+    for cause in causes {
+        let values = runs.iter().map(|run| {
+            let pages = run.result.host.write_pages;
+            (pages > 0).then(|| programs(run, cause) as f64 / pages as f64)
+        });
+        table.figures(Head::number("", cause, ""), Kind::Ratio, values);
+    }
+    Some(table)
 }
 
 /// Errors and notes; a note that several runs share is printed once.
