@@ -44,12 +44,7 @@ pub fn run(verb: TraceVerb, console: Console) -> Result<()> {
 
 fn target_of(space: &SpaceArgs) -> Result<Target> {
     let capacity_bytes = units::parse_size(&space.capacity).map_err(Failure::usage)?;
-    Ok(Target {
-        capacity_bytes,
-        volume_bytes: capacity_bytes,
-        page_bytes: page_of(space)?,
-        ..Target::NONE
-    })
+    Ok(Target { capacity_bytes, volume_bytes: capacity_bytes, page_bytes: page_of(space)?, ..Target::NONE })
 }
 
 fn page_of(space: &SpaceArgs) -> Result<u64> {
