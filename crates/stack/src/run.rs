@@ -41,8 +41,9 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
 ///
 /// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it
-/// is refused by name. File systems of a model have all of their own device. Of a recording of file operations, block devices get the requests of a file system,
-/// and stores of objects those of its page cache.
+/// is refused by name. File systems of a model have all of their own device. Of a recording of file
+/// operations, block devices get the requests of a file system, and stores of objects those of its page
+/// cache.
 pub fn compare(
     configs: &[StackConfig],
     workloads: &[String],

@@ -7,12 +7,13 @@
 //! densities (`tree`). So a load of terabytes takes a few kilobytes of memory.
 //!
 //! The file operations go through the file system model of `nandscape-host`: block devices get the requests
-//! of a file system, stores of objects those of its page cache. Files have the lifetime hints that RocksDB
-//! gives them, and blocks for all they will hold when they are created: the log short, levels 0 and 1 medium, level 2 long, those behind extreme.
+//! of a file system, stores of objects those of its page cache. Files get blocks for all that they will hold
+//! when they are created, and the lifetime hints that RocksDB gives them: the log short, levels 0 and 1
+//! medium, level 2 long, those behind extreme.
 //!
 //! Ours: after each half piece of writes, every flush and merge under way reads and writes one piece (1 MiB).
-//! Writes wait while level 0 has three times as many tables as begin a merge. When all is written, the merges that are
-//! due go on to their end. The log is written out every half piece and never synced, as by default.
+//! Writes wait while level 0 has three times as many tables as begin a merge. When all is written, the merges
+//! that are due go on to their end. The log is written out every half piece and never synced, as by default.
 
 mod tree;
 mod work;
