@@ -203,8 +203,7 @@ const EIGHTH: u32 = 119;
 const PAGE: u64 = 16 << 10;
 /// Share of a zone that a table leaves, in whole percent and rounded up; the published script has 20.
 const FINISH: u32 = 6;
-/// Bytes of keys and values a second that are written beside reads: the slowest system can take
-/// them.
+/// Bytes of keys and values a second that are written beside reads: the slowest system keeps up.
 const RATE: f64 = 10.0 * 1_048_576.0;
 /// Bytes a second that a user of the published runs writes about, which is the clock of the journal of XFS.
 const USER_RATE: f64 = 80e6;
