@@ -1,4 +1,4 @@
-//! RocksDB on file systems over a block drive and over zones [ATC21 5.3], [ATC21 5.4]: XFS, f2fs, f2fs on
+//! RocksDB on file systems over a block drive and over zones [ATC21 5.3], [ATC21 fig 10]: XFS, f2fs, f2fs on
 //! zones, and a store of files on zones.
 //!
 //! The load is the generator `lsm` with the shape that the published script gives to RocksDB: a buffer of two
@@ -17,7 +17,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 const SECTION_5_3: &str = "[ATC21 5.3]";
-const SECTION_5_4: &str = "[ATC21 5.4]";
+const FIG_10: &str = "[ATC21 fig 10]";
 const TABLE_2: &str = "[ATC21 table 2]";
 
 /// Why a change of f2fs on the block drive is far from the published one.
@@ -49,7 +49,7 @@ pub(in crate::reproduce) const STREAMS: Reproduction = Reproduction {
     ..experiment(
         "atc21-fig-6",
         "the same with streams on the block drive, and what zones gain over them",
-        SECTION_5_4,
+        FIG_10,
         streams,
     )
 };
@@ -75,7 +75,7 @@ pub(in crate::reproduce) const TAILS: Reproduction = Reproduction {
     ..experiment(
         "atc21-tails",
         "tails of reads while RocksDB overwrites at a fixed rate, on XFS, f2fs, f2fs with streams and zones",
-        SECTION_5_4,
+        FIG_10,
         tails,
     )
 };
@@ -464,14 +464,14 @@ fn streams(context: &Context<'_>, out: &mut Table) -> Done {
             [("fill", fast.fill_s(), slow.fill_s()), ("overwrite", fast.overwrite_s(), slow.overwrite_s())];
         for ((part, fast, slow), published) in times.into_iter().zip(published) {
             let found = gain(fast, slow);
-            out.row(SECTION_5_4, format!("{part}, {name}"))
+            out.row(FIG_10, format!("{part}, {name}"))
                 .number("%", published, found)
                 .within(points_off(published))
                 .note(seconds(name, published, fast, slow));
         }
     }
     let falls = |with: &Measured, without: &Measured| with.device_waf() < 0.98 * without.device_waf();
-    out.row(SECTION_5_4, "write amplification of the drive falls with streams")
+    out.row(FIG_10, "write amplification of the drive falls with streams")
         .says("on both systems, by 2 % at least", falls(xfs_streams, xfs) && falls(f2fs_streams, f2fs))
         .found(format!(
             "{:.2} and {:.2} (xfs), {:.2} and {:.2} (f2fs)",
@@ -513,7 +513,7 @@ fn tails(context: &Context<'_>, out: &mut Table) -> Done {
     let reads: Vec<_> = runs.iter().map(|run| &run.result.latency_ns.read).collect();
     let us = |ns: u64| ns as f64 / 1e3;
     for ((system, published), read) in systems.iter().zip(&reads) {
-        let row = out.row(SECTION_5_4, format!("p99 of reads, {}", system.name()));
+        let row = out.row(FIG_10, format!("p99 of reads, {}", system.name()));
         let row = if published.is_nan() {
             row.figure("us", us(read.p99))
         } else {
@@ -525,7 +525,7 @@ fn tails(context: &Context<'_>, out: &mut Table) -> Done {
         );
     }
     let p99 = [0, 1, 2].map(|index: usize| us(reads[index].p99));
-    out.row(SECTION_5_4, "p99 of reads: f2fs, f2fs with streams, zone-files")
+    out.row(FIG_10, "p99 of reads: f2fs, f2fs with streams, zone-files")
         .says("in this order, the highest first", p99[0] > p99[1] && p99[1] > p99[2])
         .found(format!("{:.0}, {:.0}, {:.0} us", p99[0], p99[1], p99[2]));
     let store = us(reads[2].p99_9);
