@@ -8,12 +8,8 @@ use super::{BLOCK, FileSystem, Placed};
 use nandscape_core::{BlockKind, IoRecord, SimTime, TraceOp};
 
 impl FileSystem {
-    /// Whether files have blocks of a volume, and not objects of a store.
-    pub fn has_blocks(&self) -> bool {
-        !self.has_objects()
-    }
-
-    pub(super) fn has_objects(&self) -> bool {
+    /// Whether files are objects of a store, and have no blocks of a volume.
+    pub fn has_objects(&self) -> bool {
         self.options.below == Below::Objects
     }
 

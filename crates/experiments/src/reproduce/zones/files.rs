@@ -3,9 +3,9 @@
 //!
 //! The load is the generator `lsm` with the shape that the published script gives to RocksDB: a buffer of two
 //! zones, a first level of four, levels four times as large as the one before, eight jobs. One description of
-//! the flash for all: the presets, with fewer pages in a block. All that is counted in bytes or follows from
-//! them (tables, pieces of a write, segments of f2fs, the time between checkpoints, resets) is smaller by the
-//! same factor as a zone.
+//! the flash for all: the presets, with fewer pages in a block. Tables, the time between checkpoints and that
+//! of a reset are smaller by the same factor as a zone; pieces of a write and segments of f2fs are not, since
+//! they have whole pages.
 
 use crate::Result;
 use crate::reproduce::{Context, Done, Reproduction, Sabotage, Table, experiment};

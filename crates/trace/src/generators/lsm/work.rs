@@ -46,7 +46,7 @@ impl Files {
         self.ask(FileOpKind::Create, file, WHOLE)?;
         self.ask(FileOpKind::Hint, file, (0, hint))?;
         // Its size stays (FALLOC_FL_KEEP_SIZE), so stores of objects see nothing of it.
-        if self.fs.has_blocks() { self.ask(FileOpKind::Allocate, file, (0, bytes)) } else { Ok(()) }
+        if self.fs.has_objects() { Ok(()) } else { self.ask(FileOpKind::Allocate, file, (0, bytes)) }
     }
 
     /// Writes bytes behind those that a file has, and has the page cache write them out.
