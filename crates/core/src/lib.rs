@@ -92,6 +92,6 @@ pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind};
-pub use store::{Applied, Store, StoreShape};
+pub use store::{Applied, Regions, Store, StoreShape};
 pub use subsystem::{Layered, NamespaceInfo, Submitted, Subsystem};
 pub use time::SimTime;

@@ -31,6 +31,27 @@ pub struct StoreShape {
     pub block_bytes: u32,
     /// See [`Store::stores_bytes`].
     pub stores_bytes: bool,
+    /// Bytes at the end that are written in order; `None` where all may be written anywhere.
+    pub regions: Option<Regions>,
+}
+
+/// Regions of a store, one behind the other. Each is written from its first byte to its last; a trim of all
+/// of it empties it, and one of less does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Regions {
+    /// First byte of the first one. What lies before may be written anywhere.
+    pub first: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Regions {
+    /// All bytes of one.
+    pub const fn extent(&self, region: u32) -> Extent {
+        Extent { offset: self.first + region as u64 * self.bytes, len: self.bytes }
+    }
 }
 
 /// A range of bytes behind a device.
@@ -51,6 +72,11 @@ pub trait Store: Clocked {
     /// The unit of offsets and lengths, which is also what survives a loss of power whole.
     fn block_bytes(&self) -> u32 {
         self.shape().block_bytes
+    }
+
+    /// See [`StoreShape::regions`].
+    fn regions(&self) -> Option<Regions> {
+        self.shape().regions
     }
 
     /// Whether bytes are kept. One that keeps none (replay) takes [`Payload::None`].

@@ -257,6 +257,7 @@ impl Store for Joined {
             capacity_bytes: self.capacity,
             block_bytes: self.block,
             stores_bytes: self.stores[0].stores_bytes(),
+            regions: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, BlockCommand, Clocked, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
-    SimTime, Store, StoreError, StoreResult, StoreShape, Subsystem, Token,
+    Regions, SimTime, Store, StoreError, StoreResult, StoreShape, Subsystem, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,7 @@ pub struct NamespaceStore {
     page_bytes: u32,
     block_bytes: u32,
     stores_bytes: bool,
+    regions: Option<Regions>,
     counts: HostCounts,
     /// The latest time that a command came with.
     now: SimTime,
@@ -39,7 +40,8 @@ pub struct NamespaceStore {
 impl NamespaceStore {
     /// A namespace with commands in multiples of `block_bytes`, which a page of the device must be a multiple
     /// of. Smaller writes than a page cost a read of the rest of the page, as ever. Panics if there is no
-    /// such namespace, or the block does not divide its pages.
+    /// such namespace, or the block does not divide its pages. Zones of the namespace, which lie one behind
+    /// the other, are the regions of the store.
     pub fn new(subsystem: Box<dyn Subsystem + Send>, namespace: u32, block_bytes: u32) -> Self {
         let info = &subsystem.namespaces()[namespace as usize];
         let (capacity_bytes, page_bytes) = (info.capacity_bytes, info.page_bytes);
@@ -47,6 +49,11 @@ impl NamespaceStore {
             block_bytes > 0 && page_bytes.is_multiple_of(block_bytes),
             "a block of {block_bytes} bytes: expected a divisor of the page of {page_bytes} bytes"
         );
+        let regions = info.zones.map(|zones| Regions {
+            first: u64::from(zones.conventional) * zones.size,
+            bytes: zones.capacity,
+            count: zones.zones - zones.conventional,
+        });
         let stores_bytes =
             subsystem.inspect().sets() > 0 && subsystem.inspect().device(0).capabilities().stores_data;
         Self {
@@ -56,6 +63,7 @@ impl NamespaceStore {
             page_bytes,
             block_bytes,
             stores_bytes,
+            regions,
             counts: HostCounts::default(),
             now: SimTime::ZERO,
             floors: BTreeMap::new(),
@@ -127,6 +135,7 @@ impl Store for NamespaceStore {
             capacity_bytes: self.capacity_bytes,
             block_bytes: self.block_bytes,
             stores_bytes: self.stores_bytes,
+            regions: self.regions,
         }
     }
 

@@ -233,7 +233,7 @@ impl<E: Eviction> Cache<E> {
             self.meter.of(self.directory.slots.key(slot).volume()).error_invalidates += 1;
             self.take_out(slot);
             self.directory.drop_from_policy(slot);
-            self.directory.slots.give(slot);
+            self.directory.give(slot);
         }
         for (slot, _) in self.durability.give_up() {
             self.directory.give(slot);

@@ -43,7 +43,7 @@ impl<E: Eviction> Cache<E> {
         let makes_dirty = op == Op::Write && self.active_mode().makes_dirty();
         let Some(admission) = &mut self.gate.admission else { return Ok(()) };
         let (slots, used, dirty) =
-            (self.directory.slots.count(), self.directory.slots.used, self.directory.slots.dirty);
+            (self.directory.slots.count(), self.directory.in_use(), self.directory.slots.dirty);
         admission.block(key, op, Room { slots, used, dirty, makes_dirty })
     }
 

@@ -44,6 +44,7 @@ mod judging;
 mod lost;
 mod memory;
 mod open;
+mod ordered;
 mod quirks;
 mod read;
 mod report;
@@ -71,7 +72,7 @@ use crate::presets::Quirks;
 use buffers::Buffers;
 use counting::Meter;
 use degrade::Failures;
-use directory::{Bits, Directory};
+use directory::{Bits, Directory, Log};
 use durability::Durability;
 use judging::Gate;
 use nandscape_core::command::HostCounts;
@@ -130,27 +131,25 @@ impl<E: Eviction> Cache<E> {
         mut make: impl FnMut(u32, u64) -> E,
     ) -> Result<Self> {
         let shape = setup.shape(fast.as_ref())?;
-        let (sets, ways) = setup.sets(metadata.slots())?;
+        let log = setup.regions(fast.as_ref(), metadata.as_ref())?;
+        let (sets, ways) = match &log {
+            None => setup.sets(metadata.slots())?,
+            Some(log) => (1, log.count() * log.per()),
+        };
         let count = sets * ways;
-        let data_at = metadata.data_offset(0);
-        for slot in [0, count - 1] {
-            let start = metadata.data_offset(slot);
-            assert_eq!(start, data_at + shape.offset(slot.into()), "slots lie one behind the other");
-            let end = start + u64::from(shape.block_bytes());
-            if end > fast.capacity_bytes() {
-                let expected = format!("room for the {count} slots of the metadata, which end at {end}");
-                return Err(CacheError::Setup {
-                    what: "capacity of the cache device",
-                    value: fast.capacity_bytes(),
-                    expected,
-                });
-            }
+        let data_at = log.as_ref().map_or_else(|| metadata.data_offset(0), |log| log.extent(0).offset);
+        if log.is_none() {
+            Setup::check_room(metadata.as_ref(), count, shape, fast.as_ref())?;
         }
-        let policies = (0..sets).map(|set| make(ways, setup.seed.wrapping_add(u64::from(set)))).collect();
+        let members = log.as_ref().map_or(ways, Log::count);
+        let policies = (0..sets).map(|set| make(members, setup.seed.wrapping_add(u64::from(set)))).collect();
         let keeps_bytes = fast.stores_bytes();
+        let moves_always = log.is_some();
+        let mut directory = Directory::new(shape, data_at, setup.map, ways, policies);
+        directory.log = log;
         Ok(Self {
-            directory: Directory::new(shape, data_at, setup.map, ways, policies),
-            durability: Durability::new(metadata, count, setup.mode.makes_dirty()),
+            directory,
+            durability: Durability::new(metadata, count, setup.mode.makes_dirty(), moves_always),
             writeback: Writeback::default(),
             timeline: Timeline::new(Side::new(fast)),
             volumes: Vec::new(),
@@ -226,7 +225,11 @@ impl<E: Eviction> Cache<E> {
                 self.durability.reuse.committed.set(slot);
             }
         }
-        self.directory.slots.list_free(&taken);
+        if self.directory.log.is_some() {
+            self.find_regions();
+        } else {
+            self.directory.slots.list_free(&taken);
+        }
         refused
     }
 
@@ -253,8 +256,8 @@ impl<E: Eviction> Cache<E> {
     }
 
     /// Blocks that are cached.
-    pub const fn used(&self) -> u32 {
-        self.directory.slots.used - self.durability.reuse.limbo.len() as u32 - self.directory.withdrawn
+    pub fn used(&self) -> u32 {
+        self.directory.slots.used - self.durability.reuse.limbo.len() as u32 - self.directory.gone()
     }
 
     /// Slots there are.

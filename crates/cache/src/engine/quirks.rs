@@ -18,7 +18,8 @@ impl<E: Eviction> Cache<E> {
 
     /// Whether blocks are cached whole or not at all.
     pub(super) fn fills_blocks(&self) -> bool {
-        self.quirks.partial == Partial::Filled
+        // A slot that is written once has room for nothing more.
+        self.quirks.partial == Partial::Filled || self.directory.log.is_some()
     }
 
     /// Why a piece goes past the cache, whatever admission says. Counts the piece if it has to wait.

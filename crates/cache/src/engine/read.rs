@@ -92,8 +92,7 @@ impl<E: Eviction> Cache<E> {
             return self.add_run(reading, piece, piece.start, piece.end);
         }
         if let Some(slot) = found {
-            let (policy, local) = self.directory.policy(slot);
-            policy.hit(local);
+            self.directory.hit(slot);
             let there = if self.active_mode() == Mode::PassThrough {
                 self.directory.slots.dirty_bits(slot)
             } else {

@@ -22,6 +22,9 @@ impl<E: Eviction> Cache<E> {
     /// Where a slot becomes free only by a commit, several blocks leave at once, so that one commit serves
     /// many requests.
     pub(super) fn take_slot(&mut self, set: u32) -> Result<Option<u32>> {
+        if self.directory.log.is_some() {
+            return self.take_in_order();
+        }
         if let Some(slot) = self.take_free(set)? {
             return Ok(Some(slot));
         }
@@ -68,6 +71,9 @@ impl<E: Eviction> Cache<E> {
 
     /// Lets one block of a set leave, of this volume if one is named, to the disk if it is dirty.
     pub(super) fn evict(&mut self, set: u32, owner: Option<u16>) -> Result<bool> {
+        if self.directory.log.is_some() {
+            return self.evict_in_order();
+        }
         let slot = loop {
             let (durability, volumes) = (&self.durability, &self.volumes);
             let chosen = self.directory.choose_victim(
@@ -109,7 +115,7 @@ impl<E: Eviction> Cache<E> {
 
     /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to
     /// anybody.
-    fn vacate(&mut self, slot: u32, discard: bool) {
+    pub(super) fn vacate(&mut self, slot: u32, discard: bool) {
         self.take_out(slot);
         self.leave(slot, discard, false);
     }
@@ -136,7 +142,7 @@ impl<E: Eviction> Cache<E> {
     }
 
     pub(super) fn free(&mut self, slot: u32, discard: bool) {
-        if discard && self.durability.rules.defers_reuse {
+        if discard && self.durability.rules.defers_reuse && self.directory.log.is_none() {
             // No committed entry speaks of it. It only spares the fast store work later, so nothing depends
             // on it.
             let _ = self.at_slot(
@@ -182,7 +188,9 @@ impl<E: Eviction> Cache<E> {
             self.expel(slot, discard);
         } else if !self.durability.must_move(slot) {
             self.record(slot, rest, dirty);
-        } else if let Some(moved) = self.renew(slot, rest, false)? {
+        } else if self.directory.log.is_none()
+            && let Some(moved) = self.renew(slot, rest, false)?
+        {
             self.durability.drop_late(&self.timeline, old.key, moved.lost);
         } else {
             let written = self.write_out(slot, dirty)?;
@@ -236,14 +244,25 @@ impl<E: Eviction> Cache<E> {
     /// nothing done, if there is none. `stays_dirty`: a block that was dirty counts as dirty since then,
     /// since the caller makes it so, or tells that it is not.
     pub(super) fn renew(&mut self, slot: u32, keep: u16, stays_dirty: bool) -> Result<Option<Moved>> {
+        self.renew_with(slot, keep, stays_dirty, |cache, target| cache.copy(slot, target, keep))
+    }
+
+    /// [`Cache::renew`], with the bytes that `write` puts into the other slot.
+    pub(super) fn renew_with(
+        &mut self,
+        slot: u32,
+        keep: u16,
+        stays_dirty: bool,
+        write: impl FnOnce(&mut Self, u32) -> Result<()>,
+    ) -> Result<Option<Moved>> {
         self.directory.pinned.set(slot);
         let target = self.take_slot(self.directory.slots.set_of(slot));
         self.directory.pinned.clear(slot);
         let Some(target) = target? else { return Ok(None) };
         let old = self.directory.slots.entry(slot);
         self.directory.slots.set_key(target, old.key);
-        if let Err(error) = self.copy(slot, target, keep) {
-            self.directory.slots.give(target);
+        if let Err(error) = write(self, target) {
+            self.directory.give(target);
             return Err(error);
         }
         self.directory.relabel(slot, target);

@@ -1,11 +1,15 @@
 //! What a cache is made of, and whether the parts fit.
 
-use super::directory::{SPACE, SPACES, STEP, Shape};
+use super::directory::{Log, SPACE, SPACES, STEP, Shape};
 use super::timeline::Side;
 use super::{CacheError, Result};
+use crate::metadata::Metadata;
 use crate::mode::Mode;
 use nandscape_core::Store;
 use nandscape_policies::Map;
+
+/// Regions that a cache needs: one that is written, one that leaves, and one with blocks.
+const REGIONS_LEAST: u32 = 3;
 
 /// The choices that the engine needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,49 @@ impl Setup {
                 Ok((slots / ways, ways))
             }
         }
+    }
+
+    /// Slots of this metadata lie on this store, one behind the other.
+    pub(super) fn check_room(metadata: &dyn Metadata, count: u32, shape: Shape, fast: &dyn Store) -> Result<()> {
+        let first = metadata.data_offset(0);
+        for slot in [0, count - 1] {
+            let start = metadata.data_offset(slot);
+            assert_eq!(start, first + shape.offset(slot.into()), "slots lie one behind the other");
+            let end = start + u64::from(shape.block_bytes());
+            if end > fast.capacity_bytes() {
+                let expected = format!("room for the {count} slots of the metadata, which end at {end}");
+                return Err(wrong("capacity of the cache device", fast.capacity_bytes(), expected));
+            }
+        }
+        Ok(())
+    }
+
+    /// The regions of a store that is written in order, for as many of the slots of the metadata as fill whole
+    /// ones.
+    pub(super) fn regions(&self, fast: &dyn Store, metadata: &dyn Metadata) -> Result<Option<Log>> {
+        let Some(regions) = fast.regions() else { return Ok(None) };
+        let expected = |what, found: &str, expected: &str| {
+            let expected = format!("{expected}, on a cache device that is written in order (not {found})");
+            Err(wrong(what, 0, expected))
+        };
+        if self.map != Map::Full {
+            return expected("map", "sets", "full");
+        }
+        if metadata.is_in_place() && metadata.outlives_cut() {
+            return expected("metadata", "in place", "journal, at-removal or none");
+        }
+        let end = metadata.data_offset(0);
+        if end > regions.first {
+            let expected = format!("{end} or more, for the metadata (zone.conventional)");
+            return Err(wrong("bytes of the cache device that are written anywhere", regions.first, expected));
+        }
+        let per = (regions.bytes / u64::from(self.block_bytes)).min(u64::from(u32::MAX / 4)) as u32;
+        let count = metadata.slots().checked_div(per).unwrap_or(0).min(regions.count);
+        if count < REGIONS_LEAST {
+            let expected = format!("{REGIONS_LEAST} or more, each of {} bytes, within the size", regions.bytes);
+            return Err(wrong("regions of the cache device", count.into(), expected));
+        }
+        Ok(Some(Log::new(regions, per, count * per)))
     }
 
     pub(super) fn too_many_blocks(capacity: u64) -> CacheError {

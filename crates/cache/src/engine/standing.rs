@@ -31,7 +31,7 @@ impl<E: Eviction> Cache<E> {
             dirty: self.dirty().into(),
             dirty_bytes: (self.directory.slots.dirty_subs * sub).min(u64::from(self.dirty()) * block),
             queued: self.timeline.under_way() as u64,
-            favoured: self.directory.policies.iter().map(|policy| u64::from(policy.favoured())).sum(),
+            favoured: self.directory.favoured(),
             memory_bytes: self.memory().total(),
             metadata_used_bytes: before_data,
             metadata_total_bytes: before_data,

@@ -18,6 +18,10 @@ impl<E: Eviction> Cache<E> {
     pub fn set_quota(&mut self, volume: u16, slots: Option<u32>) -> Result<()> {
         let place = self.volumes.get(usize::from(volume)).filter(|volume| volume.is_attached);
         place.ok_or(CacheError::NoVolume(volume))?;
+        if let Some(slots) = slots.filter(|_| self.directory.log.is_some()) {
+            let expected = "none on a cache device that is written in order".to_owned();
+            return Err(CacheError::Setup { what: "quota of a volume", value: slots.into(), expected });
+        }
         self.directory.shares[usize::from(volume)].quota = slots;
         Ok(())
     }

@@ -9,6 +9,17 @@ use nandscape_policies::admission::Bypass;
 use nandscape_policies::eviction::Eviction;
 use std::convert::Infallible;
 
+/// What came of a piece that was written to a slot.
+pub(super) struct Stored {
+    /// Sub-blocks that were read from the disk with it.
+    pub brought: u16,
+    /// Of those that were dirty for the metadata, the ones that are not there any more.
+    pub lost: u16,
+    /// The block was dirty and is.
+    pub stays_dirty: bool,
+    pub makes_dirty: bool,
+}
+
 impl<E: Eviction> Cache<E> {
     pub(super) fn write(&mut self, volume: u16, command: BlockCommand, data: Option<&[u8]>) -> Result<()> {
         let asked = self.ask(volume, command)?;
@@ -87,8 +98,7 @@ impl<E: Eviction> Cache<E> {
             let (slot, mut became) = match found {
                 Some(slot) => {
                     self.directory.pinned.clear(slot);
-                    let (policy, local) = self.directory.policy(slot);
-                    policy.hit(local);
+                    self.directory.hit(slot);
                     self.note_busy(slot, key);
                     (Some(slot), counting::Piece::Hit)
                 }
@@ -151,7 +161,9 @@ impl<E: Eviction> Cache<E> {
             return Ok(Err(why));
         }
         let set = self.directory.set(key);
-        self.directory.policies[set as usize].miss(key);
+        if self.directory.log.is_none() {
+            self.directory.policies[set as usize].miss(key);
+        }
         self.insert_somewhere(key)
     }
 
@@ -179,19 +191,16 @@ impl<E: Eviction> Cache<E> {
         bytes: Bytes<'_>,
         makes_dirty: bool,
     ) -> Result<bool> {
+        if self.directory.log.is_some() {
+            return self.store_in_order(slot, key, piece, bytes, makes_dirty);
+        }
         let (touched, covered) = (self.directory.shape.touched(piece), self.directory.shape.covered(piece));
         let (mut slot, mut lost) = (slot, 0);
         let mut is_dirty = self.directory.slots.dirty_bits(slot) != 0;
         if self.durability.must_move(slot) {
             let keep = self.directory.slots.valid(slot) & !covered;
             let Some(moved) = self.renew(slot, keep, makes_dirty)? else {
-                self.evacuate(slot)?;
-                let extent = self.directory.on_disk(key, piece.start, piece.end);
-                let after = self.guard(key.volume(), extent)?;
-                let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
-                self.note_host_write(key.volume());
-                self.wait(written);
-                return Ok(false);
+                return self.store_past(slot, key, piece, bytes);
             };
             (slot, lost, is_dirty) = (moved.slot, moved.lost, moved.was_dirty);
         }
@@ -218,16 +227,43 @@ impl<E: Eviction> Cache<E> {
                 return Err(error);
             }
         }
+        self.note_stored(slot, piece, Stored { brought: 0, lost, stays_dirty, makes_dirty });
+        Ok(true)
+    }
+
+    /// A piece was written to a slot.
+    pub(super) fn note_stored(&mut self, slot: u32, piece: Piece, stored: Stored) {
+        let Stored { brought, lost, stays_dirty, makes_dirty } = stored;
+        let (touched, covered) = (self.directory.shape.touched(piece), self.directory.shape.covered(piece));
         let entry = self.directory.slots.entry(slot);
         let dirty = if makes_dirty { entry.dirty | touched } else { entry.dirty & !covered };
-        self.record_turned(slot, entry.valid | touched, dirty, stays_dirty || entry.dirty != 0);
+        self.record_turned(slot, entry.valid | touched | brought, dirty, stays_dirty || entry.dirty != 0);
+        if brought != 0 {
+            self.rely_on_disk(slot, brought & !dirty, 0);
+        }
         if !makes_dirty {
             self.rely_on_disk(slot, touched & !dirty, lost);
         }
         if stays_dirty {
             self.writeback.rewrite(slot, self.timeline.now());
         }
-        Ok(true)
+    }
+
+    /// A piece goes to the disk, since its block can have no other slot, and leaves with that.
+    pub(super) fn store_past(
+        &mut self,
+        slot: u32,
+        key: BlockKey,
+        piece: Piece,
+        bytes: Bytes<'_>,
+    ) -> Result<bool> {
+        self.evacuate(slot)?;
+        let extent = self.directory.on_disk(key, piece.start, piece.end);
+        let after = self.guard(key.volume(), extent)?;
+        let written = self.at_disk(Op::Write, key.volume(), extent, bytes, after)?;
+        self.note_host_write(key.volume());
+        self.wait(written);
+        Ok(false)
     }
 
     /// Reads sub-blocks from the disk into the slot: those that a write touches only in part. The write

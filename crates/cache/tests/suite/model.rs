@@ -5,6 +5,7 @@
 //! `NANDSCAPE_ROUNDS` is the number of seeds for each (3 where it is not set).
 
 use crate::rig;
+use crate::support::Ordered;
 
 use nandscape_cache::engine::Disk;
 use nandscape_cache::presets::PRESETS;
@@ -30,6 +31,8 @@ fn rounds() -> u64 {
 enum Fast {
     Store(&'static str),
     Flash,
+    /// A store of the registry that is written in order.
+    Ordered(&'static str),
     /// Flash whose scheduler lets reads overtake.
     ReadFirstFlash,
 }
@@ -62,6 +65,7 @@ fn cache(pairs: &[(&str, &str)], fast: Fast, disk: &[(&str, &str)]) -> Cache<Any
     let fast = match fast {
         Fast::Store(kind) => store(kind, 2 << 20, Keep::Bytes),
         Fast::Flash => flash::<Fifo>(),
+        Fast::Ordered(kind) => Box::new(Ordered::new(store(kind, 2 << 20, Keep::Bytes), 1 << 20, 33 << 10)),
         Fast::ReadFirstFlash => flash::<ReadFirst>(),
     };
     let disks = [1, 2].map(|number| Disk {
@@ -163,4 +167,42 @@ fn every_eviction_policy() {
             try_out(&pairs, &Mode::ALL, FASTS[number % 4], DISKS[number % 3], seed);
         }
     }
+}
+
+#[test]
+fn on_stores_that_are_written_in_order() {
+    let fasts = [Fast::Ordered("ram"), Fast::Ordered("rated"), Fast::Ordered("disk")];
+    let mut misses = 0;
+    for (number, (eviction, block, size)) in [
+        ("fifo", "4k", "256KiB"),
+        ("lru", "4k", "160KiB"),
+        ("s3-fifo", "512", "100KiB"),
+        ("lru", "8k", "256KiB"),
+        ("clock", "16k", "256KiB"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (place, fast) in fasts.into_iter().enumerate() {
+            for metadata in ["journal", "none"] {
+                for round in 0..rounds() {
+                    let pairs = [
+                        ("eviction", eviction),
+                        ("block", block),
+                        ("size", size),
+                        ("metadata", metadata),
+                        ("mode", if metadata == "none" { "write-through" } else { "write-back" }),
+                        ("admission", "all"),
+                        ("seed", "5"),
+                    ];
+                    let modes: &[Mode] =
+                        if metadata == "none" { &[Mode::WriteThrough, Mode::WriteAround] } else { &Mode::ALL };
+                    let seed = 1000 * round + 700 + 10 * number as u64 + place as u64;
+                    let seen = try_out(&pairs, modes, fast, DISKS[(number + place) % 3], seed);
+                    misses += seen.cache.expect("it is a cache").counters.read_misses;
+                }
+            }
+        }
+    }
+    assert!(misses > 0, "blocks came from the disk");
 }

@@ -6,6 +6,7 @@
 
 mod coming;
 mod index;
+mod log;
 mod policies;
 mod shape;
 mod shares;
@@ -14,6 +15,7 @@ mod spaces;
 #[cfg(test)]
 mod tests;
 
+pub(super) use log::{Leaving, Log};
 pub(super) use shape::{Piece, Shape};
 pub(super) use shares::Share;
 pub(super) use slots::{Bits, Slots};
@@ -50,6 +52,8 @@ pub(super) struct Directory<E> {
     retired: Option<Bits>,
     pub withdrawn: u32,
     coming: Coming,
+    /// Where the store is written in order. There is one set then, and its policy chooses among regions.
+    pub log: Option<Log>,
 }
 
 impl<E: Eviction> Directory<E> {
@@ -70,6 +74,7 @@ impl<E: Eviction> Directory<E> {
             retired: None,
             withdrawn: 0,
             coming: Coming::new(),
+            log: None,
         }
     }
 
@@ -119,7 +124,11 @@ impl<E: Eviction> Directory<E> {
 
     /// Where bytes of a slot lie on the fast store.
     pub fn place(&self, slot: u32, start: u32, end: u32) -> Extent {
-        Extent::new(self.data_at + self.shape.offset(slot.into()) + u64::from(start), u64::from(end - start))
+        let first = match &self.log {
+            None => self.data_at + self.shape.offset(slot.into()),
+            Some(log) => log.offset(slot, self.shape.block_bytes()),
+        };
+        Extent::new(first + u64::from(start), u64::from(end - start))
     }
 
     /// Where bytes of a block lie on its disk.
@@ -167,15 +176,17 @@ impl<E: Eviction> Directory<E> {
         self.slots.set_key(slot, key);
         self.index.insert(key, slot, &self.slots);
         self.shares[usize::from(key.volume())].held += 1;
-        let (policy, local) = self.policy(slot);
-        policy.insert(local, key);
+        if self.log.is_none() {
+            let (policy, local) = self.policy(slot);
+            policy.insert(local, key);
+        }
     }
 
     /// Undoes [`Directory::settle`] of a block of which nothing came.
     pub fn unsettle(&mut self, slot: u32) {
         self.take_out(slot);
         self.drop_from_policy(slot);
-        self.slots.give(slot);
+        self.give(slot);
     }
 
     /// A slot's block is no longer found or counted, and the policy has let it go. What the slot's record
@@ -191,8 +202,10 @@ impl<E: Eviction> Directory<E> {
 
     /// A slot's block leaves though its policy did not choose it.
     pub fn drop_from_policy(&mut self, slot: u32) {
-        let (policy, local) = self.policy(slot);
-        policy.remove(local);
+        if self.log.is_none() {
+            let (policy, local) = self.policy(slot);
+            policy.remove(local);
+        }
     }
 
     /// A block goes to another slot of its set, whose record names it already.
@@ -200,14 +213,29 @@ impl<E: Eviction> Directory<E> {
         let (source, target) = (self.slots.set_of(from), self.slots.set_of(to));
         assert_eq!(source, target, "the sets of slots {from} and {to}");
         self.index.replace(self.slots.key(from), to, &self.slots);
-        let target = to - self.slots.base(self.slots.set_of(to));
-        let (policy, source) = self.policy(from);
-        policy.relabel(source, target);
+        if self.log.is_none() {
+            let target = to - self.slots.base(self.slots.set_of(to));
+            let (policy, source) = self.policy(from);
+            policy.relabel(source, target);
+        }
+    }
+
+    /// Slots in which nothing is, and that nothing may take: those that are used no more, and those that wait
+    /// for their region.
+    pub fn gone(&self) -> u32 {
+        self.withdrawn + self.log.as_ref().map_or(0, Log::dead)
+    }
+
+    /// Slots with blocks, and those that wait for a commit.
+    pub fn in_use(&self) -> u32 {
+        self.slots.used - self.log.as_ref().map_or(0, Log::dead)
     }
 
     /// A slot is free, if it may be used.
     pub fn give(&mut self, slot: u32) {
-        if self.retired.as_ref().is_some_and(|retired| retired.has(slot)) {
+        if self.log.is_some() {
+            self.give_in_order(slot);
+        } else if self.retired.as_ref().is_some_and(|retired| retired.has(slot)) {
             self.withdrawn += 1;
             assert!(self.withdrawn <= self.slots.count(), "slot {slot} is withdrawn twice");
             self.slots.set_bits(slot, 0, 0);
@@ -220,6 +248,10 @@ impl<E: Eviction> Directory<E> {
     pub fn retire(&mut self, slot: u32) {
         let count = self.slots.count();
         assert!(slot < count, "slot {slot} of {count} is retired");
+        if self.log.is_some() {
+            self.retire_region(slot);
+            return;
+        }
         let retired = self.retired.get_or_insert_with(|| Bits::new(count));
         if !retired.has(slot) {
             retired.set(slot);
@@ -239,6 +271,11 @@ impl<E: Eviction> Directory<E> {
         let (first, block) = (self.data_at, u64::from(self.shape.block_bytes()));
         if extent.offset < first || extent.len == 0 {
             return 0..0;
+        }
+        if let Some(log) = &self.log {
+            let (first, last) = (extent.offset, extent.end() - 1);
+            let slot = |offset: u64| log.slot_at(offset, block as u32);
+            return slot(first)..slot(last).saturating_add(1).min(self.slots.count());
         }
         let slot = |offset: u64| u32::try_from((offset - first) / block).unwrap_or(u32::MAX);
         slot(extent.offset).min(self.slots.count())
@@ -303,7 +340,9 @@ impl<E: Eviction> Directory<E> {
             }
         }
         assert_eq!(self.index.count(), used as usize, "blocks in the index");
-        let (free, gone) = (self.slots.free_count(), waiting + self.withdrawn);
+        self.check_regions(waiting);
+        let free = self.log.as_ref().map_or_else(|| self.slots.free_count(), Log::unused);
+        let gone = waiting + self.gone();
         assert_eq!(used + free + gone, self.slots.count(), "{used} used, {free} free");
         assert_eq!((used, dirty), (self.slots.used - gone, self.slots.dirty));
         assert_eq!(dirty_subs, self.slots.dirty_subs, "dirty sub-blocks");

@@ -50,8 +50,29 @@ impl<E: Eviction> Directory<E> {
         chosen.map(|local| base + local)
     }
 
+    /// Visits the slots of a set, free ones too, in about the order in which their blocks would leave, until
+    /// `each` says `false`.
+    pub fn coldest(&self, set: u32, each: &mut dyn FnMut(u32) -> bool) {
+        let policy = &self.policies[set as usize];
+        let Some(log) = &self.log else {
+            let base = self.slots.base(set);
+            policy.coldest(&mut |local| each(base + local));
+            return;
+        };
+        let leaving = log.leaving().map(|leaving| log.slots(leaving.region));
+        if leaving.is_some_and(|mut slots| !slots.all(&mut *each)) {
+            return;
+        }
+        policy.coldest(&mut |region| log.slots(region).all(&mut *each));
+    }
+
     /// See [`crate::Cache::set_evictions`].
     pub fn set_evictions(&mut self, mut make: impl FnMut(u32, u64) -> E, seed: u64) {
+        if self.log.is_some() {
+            self.relist_regions(make, seed);
+            self.moved = self.moves();
+            return;
+        }
         let ways = self.ways();
         for set in 0..self.policies.len() as u32 {
             let base = self.slots.base(set);
@@ -74,6 +95,12 @@ impl<E: Eviction> Directory<E> {
             self.policies[set as usize] = policy;
         }
         self.moved = self.moves();
+    }
+
+    /// Slots of blocks that the policies favour.
+    pub fn favoured(&self) -> u64 {
+        let members: u64 = self.policies.iter().map(|policy| u64::from(policy.favoured())).sum();
+        members * self.log.as_ref().map_or(1, |log| u64::from(log.per()))
     }
 
     /// Blocks that the policies have favoured, and taken that back from, since the last reset.

@@ -18,7 +18,7 @@ struct Fixed {
 
 impl Store for Fixed {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: 1 << 20, block_bytes: 512, stores_bytes: false }
+        StoreShape { capacity_bytes: 1 << 20, block_bytes: 512, stores_bytes: false, regions: None }
     }
 
     fn apply(&mut self, _: BlockCommand, _: Payload<'_>) -> Result<Applied, StoreError> {

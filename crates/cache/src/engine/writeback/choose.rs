@@ -124,9 +124,7 @@ impl Writeback {
             let set = plan.set.unwrap_or(self.next_set);
             self.next_set = (set + 1) % sets;
             if self.dirty.as_ref().is_some_and(|dirty| dirty.len_of_set(set) > 0) {
-                let base = directory.slots.base(set);
-                directory.policies[set as usize].coldest(&mut |local| {
-                    let slot = base + local;
+                directory.coldest(set, &mut |slot| {
                     if directory.slots.dirty_bits(slot) != 0 && self.is_old(plan, needs, slot) {
                         slots.push(slot);
                     }

@@ -1,6 +1,10 @@
 //! What the tests of the engine stand on: stores in memory that know what a flush has made durable, a journal
 //! that is nothing but a list of committed entries, and the simplest least-recently-used list.
 
+mod ordered;
+
+pub use ordered::Ordered;
+
 use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreShape, Token};
@@ -35,7 +39,7 @@ impl Memory {
 
 impl Store for Memory {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.capacity, block_bytes: self.block, stores_bytes: self.keeps }
+        StoreShape { capacity_bytes: self.capacity, block_bytes: self.block, stores_bytes: self.keeps, regions: None }
     }
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
