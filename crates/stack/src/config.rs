@@ -316,6 +316,9 @@ impl StackConfig {
                 format!("{} with {}", self.ftl, self.stack.info.name)
             }
             None => self.ftl.to_owned(),
+            Some(cache) if cache.is_over_flash() && !self.stack.is_drive() => {
+                format!("{} over {}", cache.name(), self.stack.info.name)
+            }
             Some(cache) if cache.is_over_flash() && self.ftl != DEFAULT_FTL => {
                 format!("{} over {}", cache.name(), self.ftl)
             }

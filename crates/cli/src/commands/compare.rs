@@ -5,12 +5,12 @@ use crate::args::CompareArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_core::Info;
 use nandscape_report::render_text;
-use nandscape_stack::cache::knows;
+use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::kinds::KINDS;
 use nandscape_stack::{CompareOptions, StackConfig, Typed};
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
-    let configs = if args.cache.is_empty() { of_layers(args)? } else { of_caches(args)? };
+    let configs = if args.cache.is_empty() { of_layers(args, None)? } else { of_caches(args)? };
     stop_on_ctrl_c()?;
     let bar = console.progress("compare");
     let progress = |_: &str, progress| bar.show(progress);
@@ -26,10 +26,13 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     deliver(&runs, &args.output, true, || render_text(&runs), console)
 }
 
-/// One configuration for each stack, and each layer of a stack that does not have its own.
-fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
+/// One configuration for each stack, and each layer of a stack that does not have its own; below this cache,
+/// if there is one.
+fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>> {
     let stacks: Vec<Option<&str>> = match &args.stack.device.stack {
         None => vec![None],
+        // The disk alone is the same whatever the flash is.
+        Some(list) if cache == Some(NO_CACHE) => vec![list.split(',').next()],
         Some(list) => list.split(',').map(Some).collect(),
     };
     let kind_of = |stack: &str| KINDS.iter().find(|kind| kind.info.name == stack);
@@ -45,9 +48,12 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
         let own: Vec<&str> = words.collect();
         let check = |mut typed: Typed| {
             own.iter().try_for_each(|pair| typed.set_pair(pair))?;
+            if let Some(cache) = cache {
+                typed.set("cache.preset", cache)?;
+            }
             typed.check()
         };
-        args.stack.device.stack = name.map(str::to_owned);
+        args.stack.device.stack = name.filter(|_| cache != Some(NO_CACHE)).map(str::to_owned);
         if let Some(layer) = name.and_then(kind_of).and_then(|kind| kind.layer) {
             keep_keys_of(&mut args, layer, stacks.len());
             configs.push(check(typed(&args.stack, None)?)?);
@@ -58,6 +64,10 @@ fn of_layers(args: &CompareArgs) -> Result<Vec<StackConfig>> {
         retain_keys(&mut args.stack.device.sets, "ftl.", |key| {
             infos.iter().any(|info| info.has(key)) || !others.iter().any(|info| info.has(key))
         });
+        if cache.is_some() && args.ftl.is_empty() {
+            configs.push(check(typed(&args.stack, None)?)?);
+            continue;
+        }
         let mut names: Vec<String> = args.ftl.clone();
         if names.is_empty() && stacks.len() > 1 {
             names.push("page-map".to_owned());
@@ -86,7 +96,7 @@ fn retain_keys(sets: &mut Vec<String>, table: &str, keep: impl Fn(&str) -> bool)
     });
 }
 
-/// One configuration for each cache, and each layer of its flash. `cache.*` settings apply to the caches that
+/// One configuration for each cache, and each stack and layer of its flash. `cache.*` settings apply to the caches that
 /// have such a key, and at least one must.
 fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     let pairs = args.stack.device.sets.iter().filter_map(|pair| pair.split_once('='));
@@ -98,16 +108,7 @@ fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
         retain_keys(&mut args.stack.device.sets, "cache.", |key| {
             knows(cache, key, &pairs) || !args.cache.iter().any(|other| knows(other, key, &pairs))
         });
-        let layers: Vec<Option<&String>> =
-            if args.ftl.is_empty() { vec![None] } else { args.ftl.iter().map(Some).collect() };
-        for layer in layers {
-            let mut typed = match layer {
-                None => typed(&args.stack, None)?,
-                Some(layer) => typed_for(&args, layer)?,
-            };
-            typed.set("cache.preset", cache)?;
-            configs.push(typed.check()?);
-        }
+        configs.extend(of_layers(&args, Some(cache))?);
     }
     Ok(configs)
 }

@@ -9,6 +9,7 @@ pub(crate) mod pblk;
 pub(crate) mod vector;
 pub(crate) mod xfs;
 pub(crate) mod zone;
+pub(crate) mod zone_cache;
 pub(crate) mod zone_files;
 pub(crate) mod zone_map;
 
@@ -56,6 +57,7 @@ pub static KINDS: &[StackKind] = &[
     zone_map::KIND,
     dm_zoned::KIND,
     zone_files::KIND,
+    zone_cache::KIND,
     f2fs::KIND,
     f2fs::ON_ZONES,
     vector::KIND,
@@ -72,6 +74,7 @@ const NAMES: &[&str] = &[
     zone_map::KIND.info.name,
     dm_zoned::KIND.info.name,
     zone_files::KIND.info.name,
+    zone_cache::KIND.info.name,
     f2fs::KIND.info.name,
     f2fs::ON_ZONES.info.name,
     vector::KIND.info.name,
@@ -104,6 +107,19 @@ impl StackKind {
         [BLOCK, xfs::KIND, directed::STREAMS, directed::FDP, f2fs::KIND]
             .map(|kind| kind.info.name)
             .contains(&self.info.name)
+    }
+}
+
+impl StackKind {
+    /// Whether a cache can stand over it.
+    pub(crate) fn takes_cache(&self) -> bool {
+        let of_host = [zone_map::KIND, dm_zoned::KIND, pblk::KIND, host_ftl::KIND, zone_cache::KIND];
+        self.is_drive() || of_host.iter().any(|kind| kind.info.name == self.info.name)
+    }
+
+    /// Whether it is of use to a cache only.
+    pub(crate) fn needs_cache(&self) -> bool {
+        self.info.name == zone_cache::KIND.info.name
     }
 }
 

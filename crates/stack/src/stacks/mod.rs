@@ -8,9 +8,11 @@ mod pblk;
 mod plain;
 mod vector;
 mod zone;
+mod zone_cache;
 mod zone_files;
 mod zone_map;
 
+use crate::config::cache::CacheConfig;
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, nand, with_faults, with_time};
 use crate::interfaces::Place;
@@ -43,6 +45,7 @@ pub static STACKS: &[StackEntry] = &[
     zone_map::ENTRY,
     dm_zoned::ENTRY,
     zone_files::ENTRY,
+    zone_cache::ENTRY,
     block::F2FS,
     zone::F2FS,
     vector::ENTRY,
@@ -91,6 +94,12 @@ fn unsuited(error: HostFtlError) -> ConfigError {
 /// Refuses what only a block device on flash has.
 pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
     let name = config.stack.info.name;
+    let is_cached = config.cache.as_ref().is_some_and(CacheConfig::is_over_flash);
+    if config.stack.needs_cache() && !is_cached {
+        return Err(ConfigError::Unsuited(format!(
+            "stack.kind = {name}: expected a cache over it, such as cache.preset = nandscape"
+        )));
+    }
     if config.stack.is_drive() {
         return Ok(());
     }
@@ -98,7 +107,7 @@ pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
         "[sets] and [namespaces]"
     } else if config.packing.is_some() {
         "device.compression"
-    } else if config.cache.is_some() {
+    } else if config.cache.is_some() && !config.stack.takes_cache() {
         "[cache]"
     } else if config.has_interfaces_for_blocks() {
         "[directives] and [fs]"

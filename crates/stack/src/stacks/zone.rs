@@ -9,7 +9,7 @@ use crate::kinds::zone::{
     RESET_STRIPE, RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT,
     ZRWA_GRANULARITY, ZRWA_SIZE,
 };
-use crate::kinds::{dm_zoned, f2fs};
+use crate::kinds::{dm_zoned, f2fs, zone_cache};
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime};
 use nandscape_ftl::{Journal, PageMap, page_map};
 use nandscape_namespace::SharedDevice;
@@ -125,7 +125,8 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
 
 /// Conventional zones: as many as asked for, or as a layer over them needs.
 fn conventional(config: &StackConfig) -> u32 {
-    let needs_some = config.stack.info.name == dm_zoned::KIND.info.name || config.has_file_system();
+    let needs_some = [dm_zoned::KIND, zone_cache::KIND].iter().any(|kind| kind.info.name == config.stack.info.name)
+        || config.has_file_system();
     config.zone.get(CONVENTIONAL).unwrap_or_else(|| {
         let geometry = &config.geometry;
         let dies = config.zone.get(DIES).unwrap_or(geometry.units());

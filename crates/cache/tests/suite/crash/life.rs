@@ -3,6 +3,7 @@
 
 use crate::crash::model::{self, Volume};
 use crate::crash::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
+use crate::support::Ordered;
 use nandscape_cache::engine::{Disk, Identity, Started};
 use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea};
 use nandscape_cache::presets::{AfterCut, Flushing, Quirks, Victims};
@@ -65,6 +66,8 @@ pub struct Case {
     pub victims: Victims,
     /// Commands whose commits are made together ([`Cache::group_commits`]); 0: each by itself.
     pub group: u32,
+    /// Bytes of a region of the fast store, which is written in order; 0: it is not.
+    pub region: u64,
 }
 
 impl Case {
@@ -75,14 +78,17 @@ impl Case {
     /// Bytes of the fast store, so that about as many slots fit.
     fn fast_bytes(&self) -> u64 {
         let data = u64::from(self.slots * self.block_bytes);
-        let metadata = match self.kind {
+        (self.metadata_bytes() + data).next_multiple_of(u64::from(self.block_bytes))
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        match self.kind {
             "journal" => 2 * 4096 + 2 * 4096 + 2 * 64 * 4096 + 4096,
             "periodic" => 2 * 4096 + 3 * 4096 + 2 * 64 * 4096 + 4096,
             "slots" => 2 * 4096 + u64::from(self.slots.div_ceil(28)) * 512,
             "at-removal" => 3 * 4096,
             _ => 0,
-        };
-        (metadata + data).next_multiple_of(u64::from(self.block_bytes))
+        }
     }
 
     pub fn per_block(&self) -> usize {
@@ -197,6 +203,10 @@ pub fn start(
     };
     let mut devices = images.iter().enumerate().map(device);
     let mut fast = devices.next().unwrap();
+    if case.region > 0 {
+        let first = case.metadata_bytes().next_multiple_of(u64::from(case.block_bytes));
+        fast = Box::new(Ordered::found(fast, first, case.region, |extent| last_byte(&images[0], extent)));
+    }
     // Opening finds them in any order.
     let mut disks: Vec<Disk> =
         (1..).zip(devices).map(|(number, store)| Disk { store, uuid: [number; 16] }).collect();
@@ -253,6 +263,13 @@ pub fn start(
         started.cache.set_admission(Some(Box::new(chain)));
     }
     Ok(started)
+}
+
+/// Bytes of an extent up to the last one that is not zero.
+fn last_byte(image: &Image, extent: Extent) -> u64 {
+    let mut bytes = vec![0; extent.len as usize];
+    image.read(extent.offset, &mut bytes);
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| (last as u64 + 1).next_multiple_of(UNIT as u64))
 }
 
 fn wrong(opened: Opened, sabotage: Sabotage) -> Opened {

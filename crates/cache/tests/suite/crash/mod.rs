@@ -56,6 +56,7 @@ fn case(name: &str, kind: &'static str, modes: &[Mode], after_cut: AfterCut) -> 
         cutoff: None,
         victims: Victims::Any,
         group: 0,
+        region: 0,
     }
 }
 
@@ -148,6 +149,24 @@ fn commits_of_commands_in_flight_that_are_made_together_lose_nothing_that_was_fl
     ];
     for tally in campaign(&cases, EFFORT, points(4000, 5, &cases)) {
         assert!(tally.again > 0 && tally.lost == 0);
+    }
+}
+
+/// On a cache device that is written in order, where regions of slots are reset as a whole.
+#[test]
+fn in_regions_that_are_written_in_order_every_flushed_write_is_kept_whole_and_clean_blocks_stay_warm() {
+    let ordered = |case: Case| Case { region: 4 * u64::from(case.block_bytes) + 512, ..case };
+    let all = [Mode::WriteBack, Mode::WriteThrough, Mode::WriteAround, Mode::WriteOnly, Mode::PassThrough];
+    let cases = [
+        Case { is_atomic: true, ..journal("ordered/write-back", &[Mode::WriteBack]) },
+        Case { eviction: "fifo", latency: 700_000, ..journal("ordered/all-modes/timed", &all) },
+    ]
+    .map(ordered);
+    for tally in campaign(&cases, EFFORT, points(5000, 15, &cases)) {
+        assert!(tally.warm > 0 && tally.again > 0 && tally.lost == 0);
+    }
+    for sabotage in [Sabotage::NoDataFlush, Sabotage::NoDiskFlush, Sabotage::ForgottenNote] {
+        assert!(finds(&cases[0], sabotage, EFFORT, 12).is_some(), "{sabotage:?} passed");
     }
 }
 

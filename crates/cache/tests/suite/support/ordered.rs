@@ -26,6 +26,19 @@ impl Ordered {
         Self { store, regions: Regions { first, bytes, count }, written }
     }
 
+    /// The same of a store that was written before; `written` gives how far each region was.
+    pub fn found(
+        store: Box<dyn Store + Send>,
+        first: u64,
+        bytes: u64,
+        written: impl Fn(Extent) -> u64,
+    ) -> Self {
+        let new = Self::new(store, first, bytes);
+        let found = (0..new.regions.count).map(|region| written(new.regions.extent(region)));
+        *new.written.lock().unwrap() = found.collect();
+        new
+    }
+
     fn region(&self, extent: Extent) -> Option<usize> {
         let at = extent.offset.checked_sub(self.regions.first)?;
         let region = (at / self.regions.bytes) as usize;
