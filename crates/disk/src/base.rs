@@ -24,7 +24,12 @@ impl Base {
             "{capacity_bytes} bytes are not whole blocks of {block_bytes}"
         );
         Self {
-            shape: StoreShape { capacity_bytes, block_bytes, stores_bytes: keep == Keep::Bytes, regions: None },
+            shape: StoreShape {
+                capacity_bytes,
+                block_bytes,
+                stores_bytes: keep == Keep::Bytes,
+                regions: None,
+            },
             contents: Contents::new(capacity_bytes, keep),
             counts: HostCounts::default(),
         }

@@ -352,7 +352,12 @@ fn flags(options: FileOptions, is_exclusive: bool) -> OpenOptions {
 
 impl Store for FileStore {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.capacity_bytes, block_bytes: self.block_bytes, stores_bytes: true, regions: None }
+        StoreShape {
+            capacity_bytes: self.capacity_bytes,
+            block_bytes: self.block_bytes,
+            stores_bytes: true,
+            regions: None,
+        }
     }
 
     /// A write without a payload writes zeroes.

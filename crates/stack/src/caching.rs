@@ -45,7 +45,8 @@ pub(crate) fn build(
         cache.rename(volume, &format!("ns{}", volume + 1));
     }
     for (volume, slots) in keys.quotas(design, cache.slots())? {
-        cache.set_quota(volume, Some(slots)).expect("there is such a volume");
+        let refused = |error| ConfigError::Unsuited(format!("cache.quota: {error}"));
+        cache.set_quota(volume, Some(slots)).map_err(refused)?;
     }
     // What it took to make it is over before the first request.
     cache.reset_counters(SimTime::ZERO);

@@ -232,23 +232,29 @@ impl Design {
         Ok(setup)
     }
 
+    /// Bytes that metadata of so many slots, or of as many as the size that was asked for, take before the data.
+    pub fn metadata_bytes(&self, slots: u32) -> Result<u64, MetadataError> {
+        let slots = self.slots.map_or(slots, |size| size.min(slots));
+        let setup = self.metadata_setup(u64::MAX >> 1, 512, [0; 16], Vec::new())?;
+        let needed = metadata::bytes_for(self.metadata, &setup, slots)?;
+        Ok(needed - u64::from(slots) * u64::from(self.block_bytes))
+    }
+
     /// What the metadata of a new cache are told of the capacity of a fast store: where it is written in
     /// order, what as many slots take as fill its regions.
-    fn capacity_on(&self, fast: &dyn Store, volumes: &[metadata::Volume]) -> Result<u64, MetadataError> {
+    fn capacity_on(&self, fast: &dyn Store) -> Result<u64, MetadataError> {
         let Some(regions) = fast.regions() else { return Ok(fast.capacity_bytes()) };
         let per = regions.bytes / u64::from(self.block_bytes);
         let slots = u32::try_from(per * u64::from(regions.count)).unwrap_or(u32::MAX);
-        let setup = self.metadata_setup(u64::MAX >> 1, fast.block_bytes(), [0; 16], volumes.to_vec())?;
-        let needed = metadata::bytes_for(self.metadata, &setup, slots)?;
-        let used = self.slots.map_or(slots, |size| size.min(slots));
-        let metadata = metadata::bytes_for(self.metadata, &setup, used)? - u64::from(used) * u64::from(self.block_bytes);
+        let metadata = self.metadata_bytes(slots)?;
         if metadata > regions.first {
             return Err(MetadataError::Refused(format!(
-                "metadata of {used} slots take {metadata} bytes: the cache device has {} that are written anywhere, expected more (zone.conventional), larger cache blocks (cache.block) or a smaller cache (cache.size)",
+                "the metadata take {metadata} bytes: the cache device has {} that are written anywhere, expected more (zone.conventional), larger cache blocks (cache.block) or a smaller cache (cache.size)",
                 regions.first
             )));
         }
-        Ok(needed)
+        let setup = self.metadata_setup(u64::MAX >> 1, fast.block_bytes(), [0; 16], Vec::new())?;
+        metadata::bytes_for(self.metadata, &setup, slots)
     }
 
     /// An empty cache on `fast` in front of these disks. What was on `fast` before is gone.
@@ -265,9 +271,8 @@ impl Design {
             bytes: disk.store.capacity_bytes(),
             stamp: [0; 16],
         });
-        let volumes: Vec<metadata::Volume> = volumes.collect();
-        let capacity = self.capacity_on(fast.as_ref(), &volumes)?;
-        let setup = self.metadata_setup(capacity, fast.block_bytes(), uuid, volumes)?;
+        let capacity = self.capacity_on(fast.as_ref())?;
+        let setup = self.metadata_setup(capacity, fast.block_bytes(), uuid, volumes.collect())?;
         let (opened, at) = if fast.stores_bytes() {
             let mut area = StoreArea::new(fast.as_mut(), at);
             (metadata::create(self.metadata, &setup, &mut area)?, area.at)

@@ -13,7 +13,12 @@ pub(super) struct Hole {
 
 impl Store for Hole {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.bytes, block_bytes: 512, stores_bytes: self.keeps_bytes, regions: None }
+        StoreShape {
+            capacity_bytes: self.bytes,
+            block_bytes: 512,
+            stores_bytes: self.keeps_bytes,
+            regions: None,
+        }
     }
 
     fn apply(&mut self, command: BlockCommand, _: Payload<'_>) -> StoreResult<Applied> {

@@ -268,8 +268,7 @@ impl<E: Eviction> Cache<E> {
             memory[piece.start as usize..piece.end as usize].copy_from_slice(data);
             memory[piece.limit as usize..].fill(0);
         }
-        let written =
-            done.and_then(|()| self.at_slot(Op::Write, target, 0, block, Bytes::of(&memory), read));
+        let written = done.and_then(|()| self.at_slot(Op::Write, target, 0, block, Bytes::of(&memory), read));
         self.timeline.hold(Place::slot(target), read);
         self.buffers.give(memory);
         written

@@ -57,7 +57,12 @@ impl Setup {
     }
 
     /// Slots of this metadata lie on this store, one behind the other.
-    pub(super) fn check_room(metadata: &dyn Metadata, count: u32, shape: Shape, fast: &dyn Store) -> Result<()> {
+    pub(super) fn check_room(
+        metadata: &dyn Metadata,
+        count: u32,
+        shape: Shape,
+        fast: &dyn Store,
+    ) -> Result<()> {
         let first = metadata.data_offset(0);
         for slot in [0, count - 1] {
             let start = metadata.data_offset(slot);
@@ -88,12 +93,17 @@ impl Setup {
         let end = metadata.data_offset(0);
         if end > regions.first {
             let expected = format!("{end} or more, for the metadata (zone.conventional)");
-            return Err(wrong("bytes of the cache device that are written anywhere", regions.first, expected));
+            return Err(wrong(
+                "bytes of the cache device that are written anywhere",
+                regions.first,
+                expected,
+            ));
         }
         let per = (regions.bytes / u64::from(self.block_bytes)).min(u64::from(u32::MAX / 4)) as u32;
         let count = metadata.slots().checked_div(per).unwrap_or(0).min(regions.count);
         if count < REGIONS_LEAST {
-            let expected = format!("{REGIONS_LEAST} or more, each of {} bytes, within the size", regions.bytes);
+            let expected =
+                format!("{REGIONS_LEAST} or more, each of {} bytes, within the size", regions.bytes);
             return Err(wrong("regions of the cache device", count.into(), expected));
         }
         Ok(Some(Log::new(regions, per, count * per)))

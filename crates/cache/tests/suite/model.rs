@@ -195,8 +195,11 @@ fn on_stores_that_are_written_in_order() {
                         ("admission", "all"),
                         ("seed", "5"),
                     ];
-                    let modes: &[Mode] =
-                        if metadata == "none" { &[Mode::WriteThrough, Mode::WriteAround] } else { &Mode::ALL };
+                    let modes: &[Mode] = if metadata == "none" {
+                        &[Mode::WriteThrough, Mode::WriteAround]
+                    } else {
+                        &Mode::ALL
+                    };
                     let seed = 1000 * round + 700 + 10 * number as u64 + place as u64;
                     let seen = try_out(&pairs, modes, fast, DISKS[(number + place) % 3], seed);
                     misses += seen.cache.expect("it is a cache").counters.read_misses;

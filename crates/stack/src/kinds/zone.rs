@@ -13,7 +13,7 @@ keys! { PARAMS:
     pub(crate) COUNT: Option<u32> = int(1, 1 << 24), "zones; absent: as many as there is room for";
     pub(crate) CONVENTIONAL: Option<u32> = int(0, 1 << 24),
         "zones at the start that are written anywhere (conventional); they need a page map and blocks of their \
-         own; absent: none, or one of 64, at least 4, below dm-zoned, file systems and caches";
+         own; absent: none, below dm-zoned and file systems one of 64, at least 4, and below a cache what its metadata need";
     pub(crate) CONVENTIONAL_OP: f64 = float(0.0, 1000.0) or "0.28",
         "over-provisioning of the blocks of conventional zones, (physical - logical) / logical; there are at \
          least as many as the page map needs";

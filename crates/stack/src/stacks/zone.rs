@@ -9,7 +9,7 @@ use crate::kinds::zone::{
     RESET_STRIPE, RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT,
     ZRWA_GRANULARITY, ZRWA_SIZE,
 };
-use crate::kinds::{dm_zoned, f2fs, zone_cache};
+use crate::kinds::{dm_zoned, f2fs};
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime};
 use nandscape_ftl::{Journal, PageMap, page_map};
 use nandscape_namespace::SharedDevice;
@@ -125,15 +125,30 @@ fn conventional_blocks(config: &StackConfig, pages: u64) -> u32 {
 
 /// Conventional zones: as many as asked for, or as a layer over them needs.
 fn conventional(config: &StackConfig) -> u32 {
-    let needs_some = [dm_zoned::KIND, zone_cache::KIND].iter().any(|kind| kind.info.name == config.stack.info.name)
-        || config.has_file_system();
+    let kind = config.stack.info.name;
     config.zone.get(CONVENTIONAL).unwrap_or_else(|| {
         let geometry = &config.geometry;
         let dies = config.zone.get(DIES).unwrap_or(geometry.units());
         let blocks = u64::from(dies) * u64::from(config.zone.get(BLOCKS_PER_DIE));
         let zones = u64::from(geometry.blocks()) / blocks.max(1);
-        if needs_some { (zones / 64).max(4) as u32 } else { 0 }
+        if config.stack.needs_cache() {
+            let whole = blocks * u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
+            let capacity = config.zone.get(CAPACITY).unwrap_or(whole);
+            cache_metadata(config).div_ceil(capacity.max(1)).max(1) as u32
+        } else if kind == dm_zoned::KIND.info.name || config.has_file_system() {
+            (zones / 64).max(4) as u32
+        } else {
+            0
+        }
     })
+}
+
+/// Bytes that the metadata of the cache over the zones take, were all of the flash for its blocks.
+fn cache_metadata(config: &StackConfig) -> u64 {
+    let Some(design) = config.cache.as_ref().and_then(|cache| cache.design.as_ref()) else { return 0 };
+    let slots = config.geometry.capacity_bytes() / u64::from(design.block_bytes);
+    // What is wrong with it shows when the cache is built.
+    design.metadata_bytes(u32::try_from(slots).unwrap_or(u32::MAX)).unwrap_or(0)
 }
 
 /// Zones as the keys describe them, checked against the device.

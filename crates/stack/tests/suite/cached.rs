@@ -3,6 +3,7 @@
 
 use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::{CompareOptions, Run, RunOptions, StackConfig, Typed, compare, replay};
+use nandscape_testkit::subsystem::{self, Trial};
 use std::fmt::Write as _;
 
 /// A flash device of 64 MiB, a disk of 1 GiB.
@@ -261,4 +262,69 @@ fn what_keeps_no_bytes_and_what_keeps_bytes_are_both_built() {
     assert_eq!((subsystem.inspect().sets(), subsystem.namespaces().len()), (0, 1));
     let over_flash = nandscape_stack::build_storing(&small(&["cache.preset=nandscape"])).unwrap();
     assert_eq!(over_flash.inspect().sets(), 1);
+}
+
+/// Small zones: a die each.
+const ZONES: &[&str] =
+    &["cache.preset=nandscape", "zone.dies=1", "cache.eviction=fifo", "cache.admission=all"];
+
+fn over(stack: &str, sets: &[&str]) -> StackConfig {
+    let mut typed = Typed::new();
+    typed.set_stack(stack).unwrap();
+    [SMALL, ZONES, sets].concat().iter().for_each(|pair| {
+        if stack != "zone-cache" || !pair.starts_with("ftl.") {
+            typed.set_pair(pair).unwrap();
+        }
+    });
+    typed.check().unwrap()
+}
+
+#[test]
+fn zones_of_a_cache_are_never_collected() {
+    let load = "zipf:count=60k,span=192MiB,read=50%,bs=4k";
+    let [block, mapped, zones] =
+        ["block", "zone-map", "zone-cache"].map(|stack| run(&over(stack, &[]), load));
+    assert_eq!(
+        [&block.label, &mapped.label, &zones.label],
+        ["nandscape", "nandscape over zone-map", "nandscape over zone-cache"]
+    );
+    let waf = |run: &Run| run.result.cache.as_ref().unwrap().device_waf.unwrap();
+    assert!(
+        waf(&zones) < 1.2 && waf(&block) > 1.3 && waf(&mapped) > 1.3,
+        "{} {} {}",
+        waf(&zones),
+        waf(&block),
+        waf(&mapped)
+    );
+    let moved = |run: &Run| run.result.flash.by_cause.get("gc").is_some_and(|counts| counts.programs > 0);
+    assert!(moved(&block) && moved(&mapped), "the drive and the host move pages");
+    let resets = zones.result.between.zones.as_ref().expect("it has zones").counts.resets;
+    assert!(resets > 10, "{resets} resets");
+    let hits = |run: &Run| run.result.cache.as_ref().unwrap().hit_ratio.unwrap();
+    assert!(
+        hits(&zones) > 0.5 * hits(&block) && hits(&zones) < hits(&block),
+        "{} {}",
+        hits(&zones),
+        hits(&block)
+    );
+}
+
+#[test]
+fn zones_of_a_cache_hold_what_was_written() {
+    for (block, mode) in [("4k", "write-back"), ("16k", "write-through"), ("8k", "write-back")] {
+        let sets = [
+            "disk.size=2MiB",
+            "device.blocks_per_plane=40",
+            "device.pages_per_block=16",
+            &format!("cache.block={block}"),
+            &format!("cache.mode={mode}"),
+            "cache.size=512KiB",
+        ];
+        let make = || nandscape_stack::build_storing(&over("zone-cache", &sets)).unwrap();
+        let trial = Trial { make: &make, unit_bytes: 512, is_zeroed: true, control: &|_, _, _| Ok(()) };
+        for seed in 0..6 {
+            let seen = subsystem::run(&trial, seed, 400).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+            assert!(seen.cache.is_some());
+        }
+    }
 }

@@ -330,9 +330,9 @@ impl<E: Eviction> Directory<E> {
             }
             true
         });
-        order.extend((0..log.count()).filter(|region| {
-            log.listed[*region as usize] && !is_seen[*region as usize]
-        }));
+        order.extend(
+            (0..log.count()).filter(|region| log.listed[*region as usize] && !is_seen[*region as usize]),
+        );
         self.policies[0] = make(log.count(), seed);
         for region in order {
             self.list_region(region);

@@ -114,7 +114,12 @@ fn error(refusal: Refusal, extent: Extent) -> StoreError {
 
 impl Store for Place {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.content().medium.bytes, block_bytes: SECTOR, stores_bytes: true, regions: None }
+        StoreShape {
+            capacity_bytes: self.content().medium.bytes,
+            block_bytes: SECTOR,
+            stores_bytes: true,
+            regions: None,
+        }
     }
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {

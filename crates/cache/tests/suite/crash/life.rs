@@ -269,7 +269,10 @@ pub fn start(
 fn last_byte(image: &Image, extent: Extent) -> u64 {
     let mut bytes = vec![0; extent.len as usize];
     image.read(extent.offset, &mut bytes);
-    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| (last as u64 + 1).next_multiple_of(UNIT as u64))
+    bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| (last as u64 + 1).next_multiple_of(UNIT as u64))
 }
 
 fn wrong(opened: Opened, sabotage: Sabotage) -> Opened {

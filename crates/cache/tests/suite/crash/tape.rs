@@ -95,7 +95,12 @@ impl Device {
 
 impl Store for Device {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.image.1, block_bytes: UNIT as u32, stores_bytes: true, regions: None }
+        StoreShape {
+            capacity_bytes: self.image.1,
+            block_bytes: UNIT as u32,
+            stores_bytes: true,
+            regions: None,
+        }
     }
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {

@@ -39,7 +39,12 @@ impl Memory {
 
 impl Store for Memory {
     fn shape(&self) -> StoreShape {
-        StoreShape { capacity_bytes: self.capacity, block_bytes: self.block, stores_bytes: self.keeps, regions: None }
+        StoreShape {
+            capacity_bytes: self.capacity,
+            block_bytes: self.block,
+            stores_bytes: self.keeps,
+            regions: None,
+        }
     }
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> Result<Applied, StoreError> {
