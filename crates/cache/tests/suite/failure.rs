@@ -9,12 +9,12 @@ use nandscape_core::command::Payload;
 use nandscape_core::ftl::Hint;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{
-    BlockCommand, Command, ErrorClass, Extent, NamespaceError, Op, SimTime, StoreError, Subsystem,
+    BlockCommand, Command, ErrorClass, Extent, NamespaceError, Op, SimTime, Store, StoreError, Subsystem,
 };
 use nandscape_disk::decorate::{Failing, Fault, Operations, Shared, When};
 use nandscape_policies::{BlockKey, Map};
 use std::collections::BTreeSet;
-use support::{Lru, Memory};
+use support::{Lru, Memory, Ordered};
 
 const UNIT: u64 = 512;
 const BLOCK: u64 = 4096;
@@ -42,6 +42,7 @@ impl Rig {
         let operations = Operations::default();
         let shared =
             |memory: &Memory| Shared::new(Failing::new(Box::new(memory.clone()), operations.clone(), []));
+        let (kind, is_ordered) = kind.strip_suffix(ORDERED).map_or((kind, false), |kind| (kind, true));
         // The cache is to be small, whatever the metadata needs.
         let metadata = match kind {
             "journal" => 133,
@@ -58,8 +59,13 @@ impl Rig {
             .iter()
             .zip(1..)
             .map(|(disk, number)| Disk { store: Box::new(disk.clone()), uuid: [number; 16] });
+        let given_fast: Box<dyn Store + Send> = if is_ordered {
+            Box::new(Ordered::new(Box::new(fast.clone()), metadata * BLOCK, 3 * BLOCK))
+        } else {
+            Box::new(fast.clone())
+        };
         let made = Cache::create(
-            Box::new(fast.clone()),
+            given_fast,
             given.collect(),
             &identity,
             &setup,
@@ -202,7 +208,12 @@ fn run(
     (rig, before)
 }
 
-const CASES: [(&str, Mode); 7] = [
+/// In the name of a kind of metadata: the cache device is written in order.
+const ORDERED: &str = ", in order";
+
+const CASES: [(&str, Mode); 9] = [
+    ("journal, in order", Mode::WriteBack),
+    ("journal, in order", Mode::WriteThrough),
     ("journal", Mode::WriteBack),
     ("journal", Mode::WriteThrough),
     ("journal", Mode::WriteAround),
