@@ -12,7 +12,7 @@ use crate::nvme::NvmeControl;
 use crate::object::ObjectReport;
 use crate::placement::PlacementReport;
 use crate::vector::{ChunkDescriptor, VectorCounts, VectorGeometry};
-use crate::zone::{Zone, ZoneCounts, ZoneShape};
+use crate::zone::{Zone, ZoneContents, ZoneCounts, ZoneShape};
 
 /// Counts what hosts ask for.
 pub trait HostReports {
@@ -46,8 +46,8 @@ pub trait ZoneReports {
     /// What a report says of a zone.
     fn zone(&self, namespace: u32, zone: u32) -> Zone;
 
-    /// Bytes of a zone that hold what hosts can still read; unknown where no layer of the host keeps count.
-    fn valid_bytes(&self, namespace: u32, zone: u32) -> Option<u64>;
+    /// What a zone holds, as far as a layer of the host knows.
+    fn contents(&self, namespace: u32, zone: u32) -> ZoneContents;
 
     /// What happened to the zones of a namespace since the last reset.
     fn zone_counts(&self, namespace: u32) -> ZoneCounts;

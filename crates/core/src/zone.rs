@@ -258,6 +258,62 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+/// Whose data a zone has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneOwner {
+    /// Metadata of the layer over the zones.
+    Metadata,
+    /// One file.
+    File,
+    /// Several files.
+    Files,
+    /// Files, by a file system that keeps them apart from its nodes and not from each other.
+    Data,
+    /// Nodes of a file system: where the blocks of files are.
+    Nodes,
+    /// What was moved here to empty other zones.
+    Moved,
+}
+
+words!(pub ZoneOwner: Metadata = "metadata", File = "one file", Files = "several files", Data = "data",
+    Nodes = "nodes", Moved = "moved data");
+
+impl ZoneOwner {
+    /// A letter for it, in charts.
+    pub const fn letter(self) -> char {
+        match self {
+            Self::Metadata => 'm',
+            Self::File => 'o',
+            Self::Files => 's',
+            Self::Data => 'd',
+            Self::Nodes => 'n',
+            Self::Moved => 'g',
+        }
+    }
+}
+
+/// How long data of a zone is expected to live: write hints of Linux by their numbers, and one for all others.
+pub const LIFETIMES: [&str; 7] = ["not set", "none", "short", "medium", "long", "extreme", "other"];
+
+/// What a layer of the host knows of a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneContents {
+    /// Bytes that hold what hosts can still read.
+    pub valid_bytes: Option<u64>,
+    /// Whose data it has; `None` of an empty zone, too.
+    pub owner: Option<ZoneOwner>,
+    /// Place in [`LIFETIMES`] of the data that the zone was opened for.
+    pub lifetime: Option<u8>,
+}
+
+impl ZoneContents {
+    /// The lifetime of data with a write hint of Linux.
+    pub const fn lifetime_of(hint: crate::Hint) -> u8 {
+        let last = LIFETIMES.len() as u8 - 1;
+        if hint.0 < last as u16 { hint.0 as u8 } else { last }
+    }
+}
+
 /// What happened to zones since the last reset of counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ZoneCounts {

@@ -92,7 +92,7 @@ pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> Namespac
     }
     let Some(zones) = subsystem.inspect().zones else { return Err(refused) };
     let asked = ask.zone.map_or(0..shape.zones, |zone| zone..zone + 1);
-    let line = |zone| line(zone, &zones.zone(0, zone), zones.valid_bytes(0, zone));
+    let line = |zone| line(zone, &zones.zone(0, zone), zones.contents(0, zone).valid_bytes);
     Ok(asked.map(line).collect())
 }
 

@@ -387,16 +387,21 @@
   // A cell for each row of zones and each moment, as wide as the time until the next one.
   const LEFT = 52, TOP = 6, BOTTOM = 34, RIGHT = 8;
   const zoneCards = [...document.querySelectorAll("figure[data-zones]")].map((figure) => {
-    const { zones, each, time, names, states, written, valid } = data.runs[+figure.dataset.zones].zones;
+    const { zones, each, time, names, states, written, valid, kinds } = data.runs[+figure.dataset.zones].zones;
     const shares = { written: decode(written), valid: valid ? decode(valid) : null };
     return {
-      figure, zones, each, time, names: new Map(names), states, shares, rows: states[0].length,
+      figure, zones, each, time, names: new Map(names), states, shares, kinds, rows: states[0].length,
       canvas: figure.querySelector("canvas"), at: figure.querySelector("output"), view: "state", cell: null, cells: 0, last: null,
     };
   });
   const shareOf = (card, kind, column, row) => {
     const percent = card.shares[kind]?.[column * card.rows + row];
     return percent == null || percent === 255 ? null : percent;
+  };
+  // Which of the kinds of a view a cell has; -1 where that is not known.
+  const kindOf = (card, kind, column, row) => {
+    const view = card.kinds[kind];
+    return view ? view.names.findIndex(([letter]) => letter === view.columns[column][row]) : -1;
   };
   // Where columns begin, in a plot so wide; the last is a moment, and gets as much as the others have in the mean.
   const edges = (card, width) => {
@@ -418,6 +423,10 @@
     if (letter !== "n") parts.push(`${shareOf(card, "written", column, row)} % written`);
     const valid = shareOf(card, "valid", column, row);
     if (valid != null) parts.push(`${valid} % valid`);
+    for (const kind of ["owner", "lifetime"]) {
+      const place = kindOf(card, kind, column, row);
+      if (place >= 0) parts.push(`${kind} ${card.kinds[kind].names[place][1]}`);
+    }
     return `${zonesOf(card, row)} at ${nanos(card.time[column])}: ${parts.join(", ")}`;
   };
   // A round step of which at most so many fit.
@@ -434,6 +443,13 @@
       entry.append(text);
       legend.append(entry);
     };
+    const view = card.kinds[card.view];
+    if (view) {
+      const seen = new Set(view.columns.join(""));
+      view.names.forEach(([letter, name], place) => seen.has(letter) && add(name, "key", css(`--k${place}`)));
+      add("none or unknown", "key", css("--grid"));
+      return;
+    }
     if (card.view !== "state") {
       add("0 %");
       add("100 %", "ramp", RAMP);
@@ -462,6 +478,7 @@
     const tall = height / rows;
     const gap = tall >= 8 ? 1 : 0;
     const inks = new Map([...card.names.keys()].map((letter) => [letter, css("--z-" + letter)]));
+    const kindInks = [...Array(8).keys()].map((place) => css(`--k${place}`));
     const unknown = css("--grid"), ink = css("--ink"), soft = css("--soft");
     card.cells = 0;
     c.font = `${Math.min(11, tall - 2)}px system-ui, sans-serif`;
@@ -475,6 +492,8 @@
           c.fillStyle = inks.get(letter);
           // What has no write pointer, or cannot be written any more, has no share.
           c.globalAlpha = "nrx".includes(letter) ? 1 : 0.3 + 0.7 * (shareOf(card, "written", column, row) / 100);
+        } else if (card.kinds[card.view]) {
+          c.fillStyle = kindInks[kindOf(card, card.view, column, row)] ?? unknown;
         } else {
           const percent = shareOf(card, card.view, column, row);
           c.fillStyle = percent == null ? unknown : `rgb(${shade(percent / 100)})`;

@@ -5,7 +5,7 @@
 //! a run there are at most some hundred looks whenever the run gets twice as long.
 
 use nandscape_core::Subsystem;
-use nandscape_core::zone::{Zone, ZoneState};
+use nandscape_core::zone::{LIFETIMES, Zone, ZoneContents, ZoneOwner, ZoneState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +41,14 @@ pub struct ZoneColumn {
     /// is known. Empty where no layer knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub valid: Vec<Option<u8>>,
+    /// Whose data each row has, as the letter of a [`ZoneOwner`]: of several zones the most frequent of those
+    /// that are known; '-' where none is. Empty where no layer knows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owners: String,
+    /// How long the data of each row is expected to live, in the same way: a digit, the place in
+    /// [`LIFETIMES`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lifetimes: String,
 }
 
 impl ZoneColumn {
@@ -63,8 +71,26 @@ impl ZoneColumn {
             states: states.chunks(2).map(state).collect(),
             written: self.written.chunks(2).map(mean).collect(),
             valid: self.valid.chunks(2).map(valid).collect(),
+            owners: first_known(&self.owners),
+            lifetimes: first_known(&self.lifetimes),
         }
     }
+}
+
+/// Of each two letters the first that is known.
+fn first_known(letters: &str) -> String {
+    let letters: Vec<char> = letters.chars().collect();
+    let known = |two: &[char]| two.iter().copied().find(|letter| *letter != UNKNOWN).unwrap_or(UNKNOWN);
+    letters.chunks(2).map(known).collect()
+}
+
+/// The letter of what is not known.
+const UNKNOWN: char = '-';
+
+/// The most frequent of some, and nothing where nothing was counted.
+fn most_frequent(counts: &[u32]) -> Option<usize> {
+    let most = counts.iter().copied().max().filter(|most| *most > 0)?;
+    counts.iter().position(|count| *count == most)
 }
 
 /// Looks at the zones of a namespace one after another.
@@ -85,6 +111,8 @@ struct Row {
     /// Capacity of those zones whose valid bytes are known, and these.
     known: u64,
     valid: u64,
+    owners: [u32; ZoneOwner::ALL.len()],
+    lifetimes: [u32; LIFETIMES.len()],
 }
 
 /// Place of a state in arrays.
@@ -122,16 +150,22 @@ impl ZoneScan {
         self.zones_per_row
     }
 
-    /// The next zone, and its valid bytes where they are known.
-    pub fn add(&mut self, zone: &Zone, valid: Option<u64>) {
+    /// The next zone, and what is known of what it holds.
+    pub fn add(&mut self, zone: &Zone, contents: ZoneContents) {
         let row = &mut self.row;
         row.zones += 1;
         row.states[place(zone.state)] += 1;
         row.capacity += zone.capacity;
         row.written += zone.written_bytes();
-        if let Some(valid) = valid {
+        if let Some(valid) = contents.valid_bytes {
             row.known += zone.capacity;
             row.valid += valid;
+        }
+        if let Some(place) = ZoneOwner::ALL.iter().position(|owner| Some(*owner) == contents.owner) {
+            row.owners[place] += 1;
+        }
+        if let Some(lifetime) = contents.lifetime {
+            row.lifetimes[usize::from(lifetime).min(LIFETIMES.len() - 1)] += 1;
         }
         if row.zones == self.zones_per_row {
             self.end_row();
@@ -144,6 +178,10 @@ impl ZoneScan {
         column.states.push(row.state().letter());
         column.written.push(percent(row.written, row.capacity));
         column.valid.push((row.known > 0).then(|| percent(row.valid, row.known)));
+        let owner = most_frequent(&row.owners).map_or(UNKNOWN, |place| ZoneOwner::ALL[place].letter());
+        column.owners.push(owner);
+        let lifetime = most_frequent(&row.lifetimes).and_then(|place| char::from_digit(place as u32, 10));
+        column.lifetimes.push(lifetime.unwrap_or(UNKNOWN));
         for (sum, count) in self.states.iter_mut().zip(row.states) {
             *sum += count;
         }
@@ -156,6 +194,11 @@ impl ZoneScan {
         }
         if self.column.valid.iter().all(Option::is_none) {
             self.column.valid = Vec::new();
+        }
+        for letters in [&mut self.column.owners, &mut self.column.lifetimes] {
+            if letters.chars().all(|letter| letter == UNKNOWN) {
+                letters.clear();
+            }
         }
         let states = ZoneState::ALL.into_iter().zip(self.states).filter(|(_, count)| *count > 0);
         (states.map(|(state, count)| (state.name().to_owned(), count)).collect(), self.column)
@@ -193,7 +236,7 @@ impl ZoneRecorder {
         let count = zones.zone_shape(0).zones;
         let mut scan = ZoneScan::new(count, MOST_ROWS);
         for zone in 0..count {
-            scan.add(&zones.zone(0, zone), zones.valid_bytes(0, zone));
+            scan.add(&zones.zone(0, zone), zones.contents(0, zone));
         }
         history.zones_per_row = scan.zones_per_row();
         history.time_ns.push(now_ns);
@@ -233,7 +276,7 @@ mod tests {
     fn scanned(letters: &str, most_rows: u32) -> ZoneColumn {
         let mut scan = ZoneScan::new(letters.len() as u32, most_rows);
         for letter in letters.chars() {
-            scan.add(&zone(ZoneState::of_letter(letter).unwrap(), 30), None);
+            scan.add(&zone(ZoneState::of_letter(letter).unwrap(), 30), ZoneContents::default());
         }
         scan.finish().1
     }
@@ -258,16 +301,19 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_capacity_and_unknown_ones_do_not_count() {
+        let known = ZoneContents { valid_bytes: Some(40), owner: Some(ZoneOwner::File), lifetime: Some(2) };
         let mut scan = ZoneScan::new(4, 2);
-        scan.add(&zone(ZoneState::Closed, 50), None);
-        scan.add(&zone(ZoneState::Full, 0), Some(40));
-        scan.add(&zone(ZoneState::Empty, 0), None);
-        scan.add(&zone(ZoneState::Offline, 0), None);
+        scan.add(&zone(ZoneState::Closed, 50), ZoneContents::default());
+        scan.add(&zone(ZoneState::Full, 0), known);
+        scan.add(&zone(ZoneState::Empty, 0), ZoneContents::default());
+        scan.add(&zone(ZoneState::Offline, 0), ZoneContents::default());
         let (states, column) = scan.finish();
         assert_eq!(column.written, [75, 0]);
         assert_eq!(column.valid, [Some(40), None], "of the full zone alone");
+        assert_eq!((column.owners.as_str(), column.lifetimes.as_str()), ("o-", "2-"));
         assert_eq!(states.values().sum::<u32>(), 4);
         assert_eq!(scanned("fffe", 2).valid, [], "nobody knows");
+        assert_eq!(column.halved().owners, "o");
         assert_eq!((column.halved().written, column.halved().valid), (vec![38], vec![Some(40)]));
     }
 

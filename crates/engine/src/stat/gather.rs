@@ -127,7 +127,7 @@ impl Engine {
             self.look(|subsystem| {
                 let Some(zones) = subsystem.inspect().zones else { return };
                 for zone in first..stat.zones.min(first + CHUNK_ZONES) {
-                    scan.add(&zones.zone(0, zone), zones.valid_bytes(0, zone));
+                    scan.add(&zones.zone(0, zone), zones.contents(0, zone));
                 }
             });
         }

@@ -21,7 +21,9 @@ use nandscape_core::divide::Splitter;
 use nandscape_core::vector::{
     MOST_ADDRESSES, SectorAddress, Stripes, VectorCommand, VectorError, VectorGeometry,
 };
-use nandscape_core::zone::{Zone, ZoneAttributes, ZoneCommand, ZoneCounts, ZoneError, ZoneShape, ZoneState};
+use nandscape_core::zone::{
+    Zone, ZoneAttributes, ZoneCommand, ZoneContents, ZoneCounts, ZoneError, ZoneShape, ZoneState,
+};
 use nandscape_core::{
     Allocation, Answer, BlockCommand, Cause, Clocked, Command, Control, Extent, FlashError, FtlError,
     HostReports, Inspect, Issue, IssueControl, NamespaceError, NamespaceInfo, NamespaceResult, Op, Ppn,
@@ -568,8 +570,8 @@ impl<S: Subsystem> ZoneReports for ChunkZones<S> {
         self.table.describe_zone(zone)
     }
 
-    fn valid_bytes(&self, _: u32, _: u32) -> Option<u64> {
-        None
+    fn contents(&self, _: u32, _: u32) -> ZoneContents {
+        ZoneContents::default()
     }
 
     fn zone_counts(&self, _: u32) -> ZoneCounts {

@@ -1,11 +1,17 @@
 //! What the file system is to hosts and reports.
 
-use super::F2fs;
+use super::sections::State;
+use super::{F2fs, Kind};
 use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::zone::{Zone, ZoneContents, ZoneCounts, ZoneOwner, ZoneShape};
 use nandscape_core::{
-    Allocation, BlockCommand, Clocked, Command, Control, Extent, HostReports, Inspect, NamespaceError,
+    Allocation, BlockCommand, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, NamespaceError,
     NamespaceInfo, NamespaceResult, ObjectReport, ObjectReports, Op, SimTime, Submitted, Subsystem, Token,
+    ZoneReports,
 };
+
+/// The first log of nodes.
+const NODE_LOGS: usize = Kind::HotNode as usize;
 
 impl Subsystem for F2fs {
     fn namespaces(&self) -> &[NamespaceInfo] {
@@ -50,7 +56,8 @@ impl Subsystem for F2fs {
     fn inspect(&self) -> Inspect<'_> {
         let below = self.volume.device.inspect();
         let host_bytes = below.host_bytes + self.memory();
-        Inspect { hosts: Some(self), objects: Some(self), host_bytes, ..below }
+        let zones = below.zones.is_some().then_some(self as &dyn ZoneReports);
+        Inspect { hosts: Some(self), objects: Some(self), host_bytes, zones, ..below }
     }
 
     fn control(&mut self) -> Control<'_> {
@@ -78,6 +85,43 @@ impl Clocked for F2fs {
 impl HostReports for F2fs {
     fn host_counts(&self, _: u32) -> HostCounts {
         self.hosts
+    }
+}
+
+impl F2fs {
+    fn zones_below(&self) -> &dyn ZoneReports {
+        self.volume.device.inspect().zones.expect("asked only where there are zones")
+    }
+}
+
+impl ZoneReports for F2fs {
+    fn zone_shape(&self, _: u32) -> ZoneShape {
+        self.zones_below().zone_shape(0)
+    }
+
+    fn zone(&self, _: u32, zone: u32) -> Zone {
+        self.zones_below().zone(0, zone)
+    }
+
+    /// A zone is a section, if it is not one of the first, in which the metadata are.
+    fn contents(&self, _: u32, zone: u32) -> ZoneContents {
+        let section = zone.checked_sub(self.zone_shape(0).conventional);
+        let Some(info) = section.and_then(|section| self.sections.infos.get(section as usize)) else {
+            return ZoneContents { owner: Some(ZoneOwner::Metadata), ..ZoneContents::default() };
+        };
+        let valid_bytes = Some(u64::from(info.valid) * self.config.layout.block);
+        if info.state == State::Free {
+            return ZoneContents { valid_bytes, ..ZoneContents::default() };
+        }
+        let log = usize::from(info.log);
+        let owner = if log < NODE_LOGS { ZoneOwner::Data } else { ZoneOwner::Nodes };
+        // Hot, warm and cold.
+        let hint = [Hint(2), Hint(3), Hint(5)][log % NODE_LOGS];
+        ZoneContents { valid_bytes, owner: Some(owner), lifetime: Some(ZoneContents::lifetime_of(hint)) }
+    }
+
+    fn zone_counts(&self, _: u32) -> ZoneCounts {
+        self.zones_below().zone_counts(0)
     }
 }
 

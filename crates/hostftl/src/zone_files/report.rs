@@ -2,7 +2,7 @@
 
 use super::ZoneFiles;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::zone::{Zone, ZoneCounts, ZoneShape};
+use nandscape_core::zone::{Zone, ZoneContents, ZoneCounts, ZoneShape};
 use nandscape_core::{
     Allocation, BlockCommand, Clocked, Command, Control, Cost, Extent, FlashLayer, FlashState, FtlStats,
     HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceError, NamespaceInfo, NamespaceResult,
@@ -121,10 +121,8 @@ impl<S: Subsystem> ZoneReports for ZoneFiles<S> {
         self.zones_below().zone(0, zone)
     }
 
-    /// Unknown of zones with metadata, of which nothing is counted.
-    fn valid_bytes(&self, _: u32, zone: u32) -> Option<u64> {
-        let units = u64::from(self.space.infos.get(zone as usize)?.valid);
-        (zone >= self.space.first).then_some(units * self.shape.unit)
+    fn contents(&self, _: u32, zone: u32) -> ZoneContents {
+        self.space.contents(zone, self.shape.unit)
     }
 
     fn zone_counts(&self, _: u32) -> ZoneCounts {

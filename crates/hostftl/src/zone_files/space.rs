@@ -3,6 +3,7 @@
 use super::files::Piece;
 use super::placement::Lifetime;
 use nandscape_core::Token;
+use nandscape_core::zone::{ZoneContents, ZoneOwner};
 use nandscape_ftl::victim::{BlockInfo, BlockState, VictimPolicy};
 use std::collections::VecDeque;
 
@@ -63,6 +64,16 @@ impl User {
     }
 }
 
+/// What a zone was opened for, as reports tell it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    lifetime: Option<u8>,
+    /// The slot of a file that wrote to it, behind 0 for none.
+    file: u32,
+    is_shared: bool,
+    is_moved: bool,
+}
+
 impl Frontier {
     pub const CLOSED: Self = Self {
         zone: NO_ZONE,
@@ -115,6 +126,8 @@ pub(super) struct Space {
     /// So many more are kept free where data leaves enough of all.
     low_units: u64,
     all_units: u64,
+    /// By zone, for reports.
+    marks: Vec<Mark>,
 }
 
 impl Space {
@@ -136,6 +149,7 @@ impl Space {
             floor_units: floor,
             low_units: u64::from(low) * u64::from(zone_units),
             all_units: u64::from(zones - first) * u64::from(zone_units),
+            marks: vec![Mark::default(); zones as usize],
         }
     }
 
@@ -205,6 +219,29 @@ impl Space {
         }
         self.infos[zone as usize].valid += piece.units;
         self.live += u64::from(piece.units);
+        let mark = &mut self.marks[zone as usize];
+        mark.is_shared |= mark.file != 0 && mark.file != owner.file + 1;
+        mark.file = owner.file + 1;
+    }
+
+    /// What a zone holds.
+    pub fn contents(&self, zone: u32, unit: u64) -> ZoneContents {
+        let Some(info) = self.infos.get(zone as usize) else { return ZoneContents::default() };
+        if zone < self.first {
+            // Of metadata nothing is counted.
+            return ZoneContents { owner: Some(ZoneOwner::Metadata), ..ZoneContents::default() };
+        }
+        let valid_bytes = Some(u64::from(info.valid) * unit);
+        let mark = self.marks[zone as usize];
+        if info.state == BlockState::Free || mark.file == 0 {
+            return ZoneContents { valid_bytes, ..ZoneContents::default() };
+        }
+        let owner = match mark {
+            Mark { is_moved: true, .. } => ZoneOwner::Moved,
+            Mark { is_shared: true, .. } => ZoneOwner::Files,
+            _ => ZoneOwner::File,
+        };
+        ZoneContents { valid_bytes, owner: Some(owner), lifetime: mark.lifetime }
     }
 
     /// Places are nobody's any more. A full zone without live data is emptied.
@@ -264,6 +301,9 @@ impl Space {
         assert_eq!((info.state, info.valid), (BlockState::Free, 0), "zone {zone}, which was free");
         info.state = BlockState::Open;
         let end = self.capacities[zone as usize];
+        let is_moved = index == self.gc();
+        let known = Some(ZoneContents::lifetime_of(lifetime.hint));
+        self.marks[zone as usize] = Mark { lifetime: known, is_moved, ..Mark::default() };
         self.frontiers[index] = Frontier { zone, end, after, lifetime, ..Frontier::CLOSED };
         true
     }

@@ -3,7 +3,7 @@
 use super::format::LOST;
 use super::{Lpn, ZoneMap};
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::zone::{Zone, ZoneCounts, ZoneShape};
+use nandscape_core::zone::{Zone, ZoneContents, ZoneCounts, ZoneOwner, ZoneShape};
 use nandscape_core::{
     Allocation, Clocked, Command, Control, Cost, Extent, FlashLayer, FlashState, FtlStats, HostReports,
     Inspect, Layers, LogStatus, Logs, Mapping, NamespaceInfo, NamespaceResult, Op, Ppn, RecoveryReport,
@@ -123,10 +123,19 @@ impl<S: Subsystem> ZoneReports for ZoneMap<S> {
         self.zones_below().zone(0, zone)
     }
 
-    /// Unknown of zones with metadata, of which nothing is counted.
-    fn valid_bytes(&self, _: u32, zone: u32) -> Option<u64> {
-        let units = u64::from(self.zones.infos.get(zone as usize)?.valid);
-        (zone >= self.shape.identity.ring).then(|| units * u64::from(self.shape.unit_bytes))
+    /// Valid bytes are unknown of zones with metadata, of which nothing is counted.
+    fn contents(&self, _: u32, zone: u32) -> ZoneContents {
+        let Some(info) = self.zones.infos.get(zone as usize) else { return ZoneContents::default() };
+        if zone < self.shape.identity.ring {
+            return ZoneContents { owner: Some(ZoneOwner::Metadata), ..ZoneContents::default() };
+        }
+        let owner = match self.space.opened_for[zone as usize] {
+            _ if info.state == BlockState::Free => None,
+            log if usize::from(log) < self.space.host_logs => Some(ZoneOwner::Data),
+            _ => Some(ZoneOwner::Moved),
+        };
+        let valid_bytes = Some(u64::from(info.valid) * u64::from(self.shape.unit_bytes));
+        ZoneContents { valid_bytes, owner, lifetime: None }
     }
 
     fn zone_counts(&self, _: u32) -> ZoneCounts {

@@ -68,6 +68,9 @@ pub(super) struct Space {
     pub floor_units: u64,
     /// Units of host writes to each log, so far and until the last reset of counters.
     pub host_units: Vec<[u64; 2]>,
+    /// By zone: the log that it was opened for last, for reports. Unknown of zones that were full before the start, and
+    /// then the first.
+    pub opened_for: Vec<u16>,
 }
 
 impl Space {
@@ -87,6 +90,7 @@ impl Space {
             start_units,
             floor_units: start_units - u64::from(zone_units),
             host_units: vec![[0; 2]; host_logs],
+            opened_for: vec![0; zones as usize],
         }
     }
 
@@ -137,6 +141,7 @@ impl Space {
     pub fn open(&mut self, log: usize) -> bool {
         assert!(self.frontiers[log].zone == NO_ZONE, "log {log} has {:?}", self.frontiers[log]);
         let Some((zone, after)) = self.free.pop_front() else { return false };
+        self.opened_for[zone as usize] = log as u16;
         let end = self.capacities[zone as usize];
         self.frontiers[log] = Frontier { zone, end, after, ..self.frontiers[log] };
         true

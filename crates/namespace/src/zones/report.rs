@@ -4,7 +4,7 @@
 use super::namespace::ZonedNamespace;
 use super::tag::ZoneOob;
 use nandscape_core::command::{HostCounts, Payload};
-use nandscape_core::zone::{Zone, ZoneCounts, ZoneShape};
+use nandscape_core::zone::{Zone, ZoneContents, ZoneCounts, ZoneShape};
 use nandscape_core::{
     Allocation, BlockId, Cause, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
     FtlStats, HostReports, Inspect, IssueControl, Layers, Logs, Lpn, Mapping, NamespaceInfo, NamespaceResult,
@@ -104,8 +104,8 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZoneReports for ZonedNamespace<D, O> {
         self.table.describe_zone(zone)
     }
 
-    fn valid_bytes(&self, _: u32, _: u32) -> Option<u64> {
-        None
+    fn contents(&self, _: u32, _: u32) -> ZoneContents {
+        ZoneContents::default()
     }
 
     fn zone_counts(&self, _: u32) -> ZoneCounts {

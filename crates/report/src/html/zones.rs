@@ -7,7 +7,7 @@ use super::maps::base64;
 use super::tables::frame;
 use crate::number::{grouped, ratio};
 use nandscape_core::units::{format_bytes, format_ns};
-use nandscape_core::zone::ZoneState;
+use nandscape_core::zone::{LIFETIMES, ZoneOwner, ZoneState};
 use nandscape_core::{ObjectReport, Word};
 use nandscape_sim::result::{ChunksResult, ZonesResult};
 use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
@@ -120,7 +120,23 @@ pub(super) fn data(zones: &ZonesResult) -> Option<Value> {
         "states": history.columns.iter().map(|column| column.states.as_str()).collect::<Vec<_>>(),
         "written": bytes(|column| column.written.clone()),
         "valid": knows_valid(history).then(|| bytes(valid)),
+        "kinds": kinds(history),
     }))
+}
+
+/// Views in which each row has one of several kinds, where a layer knows them: letters column by column, and
+/// what each means.
+fn kinds(history: &ZoneHistory) -> Value {
+    let owners = ZoneOwner::ALL.iter().map(|owner| (owner.letter(), owner.name()));
+    let lifetimes = ('0'..).zip(LIFETIMES);
+    let view = |of: fn(&ZoneColumn) -> &str, names: Vec<(char, &str)>| {
+        let columns: Vec<&str> = history.columns.iter().map(of).collect();
+        columns.iter().any(|column| !column.is_empty()).then(|| json!({ "names": names, "columns": columns }))
+    };
+    json!({
+        "owner": view(|column| &column.owners, owners.collect()),
+        "lifetime": view(|column| &column.lifetimes, lifetimes.collect()),
+    })
 }
 
 /// An empty figure that the script fills, and the same as a table.
@@ -128,6 +144,9 @@ fn chart(run: usize, zones: &ZonesResult, history: &ZoneHistory) -> String {
     let knows_valid = knows_valid(history);
     let mut views = vec![("state", "state"), ("written", "written share")];
     views.extend(knows_valid.then_some(("valid", "valid share")));
+    let knows = |of: fn(&ZoneColumn) -> &str| history.columns.iter().any(|column| !of(column).is_empty());
+    views.extend(knows(|column| &column.owners).then_some(("owner", "owner")));
+    views.extend(knows(|column| &column.lifetimes).then_some(("lifetime", "lifetime")));
     let mut tabs = String::new();
     for (at, (view, name)) in views.into_iter().enumerate() {
         let is_first = at == 0;
@@ -191,13 +210,24 @@ fn table(history: &ZoneHistory, zones: &ZonesResult, knows_valid: bool) -> Strin
             let (state, written) = (&column.states[row..=row], column.written[row]);
             let valid = column.valid.get(row).copied().flatten();
             let valid = valid.map_or(String::new(), |valid| format!(", {valid}"));
-            let _ = write!(body, "<td>{state} {written}{valid}</td>");
+            let kinds = [&column.owners, &column.lifetimes].map(|letters| letters.get(row..=row));
+            let kinds: Vec<&str> = kinds.into_iter().flatten().filter(|letter| *letter != "-").collect();
+            let kinds = if kinds.is_empty() { String::new() } else { format!(" {}", kinds.concat()) };
+            let _ = write!(body, "<td>{state} {written}{valid}{kinds}</td>");
         }
         body.push_str("</tr>\n");
     }
     let letters = ZoneState::ALL.map(|state| format!("{} {}", state.letter(), state.name())).join(", ");
     let valid = if knows_valid { ", then the percent that is valid, where it is known" } else { "" };
-    let caption = format!("State and percent written{valid}, at {shown} moments. {letters}.");
+    let owners = ZoneOwner::ALL.iter().map(|owner| format!("{} {}", owner.letter(), owner.name()));
+    let lifetimes = LIFETIMES.iter().enumerate().map(|(place, name)| format!("{place} {name}"));
+    let kinds = if history.columns.iter().any(|column| !column.owners.is_empty()) {
+        let all: Vec<String> = owners.chain(lifetimes).collect();
+        format!(" Behind it whose data it is, and its lifetime: {}.", all.join(", "))
+    } else {
+        String::new()
+    };
+    let caption = format!("State and percent written{valid}, at {shown} moments. {letters}.{kinds}");
     frame("Zones over the run", &caption, &head, &body)
 }
 

@@ -213,8 +213,8 @@ fn zones_draw_in_every_view_and_say_what_is_under_the_keyboard() {
         for (run, chart) in check(&html, width, &["zones-0", "zones-1"]).iter().enumerate() {
             assert_eq!(chart["zone_cells"], rows * 40, "{chart}");
             let views: Vec<&String> = chart["views"].as_object().unwrap().keys().collect();
-            let valid: &[&str] = if run == 1 { &["valid"] } else { &[] };
-            assert_eq!(views, [&["state", "written"], valid].concat(), "{chart}");
+            let known: &[&str] = if run == 1 { &["valid", "owner", "lifetime"] } else { &[] };
+            assert_eq!(views, [&["state", "written"], known].concat(), "{chart}");
             // Axes have pixels too, but cells most of them.
             for (view, pixels) in chart["views"].as_object().unwrap() {
                 assert!(pixels.as_u64().unwrap() > 15_000, "{view}: {chart}");

@@ -242,13 +242,22 @@ fn zones_over_the_run_are_a_table_too_and_the_page_says_how_fine_they_are() {
         canvas.contains("aria-describedby=\"at-zones-0\"") && canvas.contains("id=\"at-zones-0\" aria-live")
     );
     // What nobody knows has no view, no column and no words.
-    assert_eq!(html.matches("data-zone-view=\"valid\"").count(), 1);
+    for view in ["valid", "owner", "lifetime"] {
+        assert_eq!(html.matches(&format!("data-zone-view=\"{view}\"")).count(), 1, "{view}");
+    }
+    assert!(html.contains("Behind it whose data it is, and its lifetime: m metadata, o one file"));
     assert!(html.contains("zone 12: full, 100 % written, 71 % valid"), "the strip at the end");
     let start = html.find("id=\"data\">").unwrap() + "id=\"data\">".len();
     let data: Value =
         serde_json::from_str(&html[start..start + html[start..].find("</script").unwrap()]).unwrap();
     let zones = &data["runs"][0]["zones"];
     assert_eq!((zones["states"].as_array().unwrap().len(), &zones["valid"]), (40, &Value::Null));
+    assert_eq!(zones["kinds"], serde_json::json!({ "owner": null, "lifetime": null }));
+    let kinds = &data["runs"][1]["zones"]["kinds"];
+    assert_eq!(
+        (&kinds["owner"]["names"][1][1], kinds["lifetime"]["columns"].as_array().unwrap().len()),
+        (&"one file".into(), 40)
+    );
     assert!(data["runs"][1]["zones"]["valid"].is_string() && html.len() < 1_000_000);
 
     let mut runs = sample::zoned_runs(300);

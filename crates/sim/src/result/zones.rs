@@ -72,15 +72,15 @@ impl ZonesResult {
         let step = counted.zones.div_ceil(Self::MOST_SHOWN).max(1);
         let mut scan = ZoneScan::new(counted.zones, 1);
         for zone in 0..counted.zones {
-            let (it, valid) = (zones.zone(0, zone), zones.valid_bytes(0, zone));
-            scan.add(&it, valid);
+            let (it, contents) = (zones.zone(0, zone), zones.contents(0, zone));
+            scan.add(&it, contents);
             if zone.is_multiple_of(step) {
                 let share = |bytes: u64| bytes as f64 / it.capacity.max(1) as f64;
                 shown.push(ZoneShown {
                     zone,
                     state: it.state.name().to_owned(),
                     written: share(it.written_bytes()),
-                    valid: valid.map(share),
+                    valid: contents.valid_bytes.map(share),
                 });
             }
         }

@@ -102,6 +102,7 @@ mod tests {
             states: "eiocfrx".chars().cycle().take(cells).collect(),
             written: (0..cells).map(|cell| (cell % 101) as u8).collect(),
             valid: (0..cells).map(|cell| (cell > 3).then_some(50)).collect(),
+            ..ZoneColumn::default()
         };
         let history = ZoneHistory { zones_per_row: 1, columns: vec![column], ..ZoneHistory::default() };
         ZonesResult {

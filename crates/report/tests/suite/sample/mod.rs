@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use nandscape_core::command::HostCounts;
-use nandscape_core::zone::{Zone, ZoneAttributes, ZoneState};
+use nandscape_core::zone::{Zone, ZoneAttributes, ZoneContents, ZoneOwner, ZoneState};
 use nandscape_core::{
     CacheCounts, Cause, CauseTable, Cost, FtlStats, IoRecord, Op, SimTime, TraceError, TraceOp, TraceReader,
     WorkloadInfo,
@@ -498,7 +498,9 @@ pub fn zoned_runs(zones: u32) -> Vec<Run> {
                     extension: None,
                 };
                 let valid = (number == 1 && zone > 2).then(|| it.written_bytes() * u64::from(zone % 7) / 7);
-                scan.add(&it, valid);
+                let owner = valid.and_then(|_| ZoneOwner::ALL.get(zone as usize % 8).copied());
+                let lifetime = owner.map(|_| (zone % 7) as u8);
+                scan.add(&it, ZoneContents { valid_bytes: valid, owner, lifetime });
                 shown.push(ZoneShown {
                     zone,
                     state: state.name().to_owned(),
