@@ -499,6 +499,20 @@ fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
     assert_eq!(rig.times(), [1700, 4700, 0, 0, 0]);
 }
 
+#[test]
+fn a_page_that_waits_for_one_of_its_own_program_has_a_program_of_its_own() {
+    // The unit of the other die is short of pages, too, and programmed once nothing else can happen.
+    for (is_joined, end) in [(false, 3400), (true, 5100)] {
+        let mut rig = Rig::new(&Options { program_pages: 3, buffer: buffer(3000), ..Options::default() });
+        let first = rig.submit(program(0, 0, 1000), false, 0);
+        let other = rig.submit(program(1, 0, 1000), false, 0);
+        let after = if is_joined { rig.scheduler.join(first, other) } else { first };
+        let second = rig.scheduler.submit_as(program(0, 1, 1000), Sender::Device, SimTime(0), after);
+        rig.watch(second);
+        assert_eq!(rig.times(), [1700, 3400, end], "joined: {is_joined}");
+    }
+}
+
 /// A die of two planes of a block of 6 pages each.
 fn planes(multi_plane: bool, ops: &[TimedOp]) -> Vec<u64> {
     let geometry = Geometry { planes_per_die: 2, blocks_per_plane: 1, ..GEOMETRY };

@@ -71,6 +71,9 @@ impl ReadFirst {
         let predecessor = self.slab.find(after);
         let host = sender != Sender::Device;
         let answered = host && self.rules.options.buffer.bytes > 0;
+        if let Some(predecessor) = predecessor {
+            self.keep_apart(page, predecessor);
+        }
         let lead = self.lead_of(page, host);
         let transfer_ns = self.rules.transfer_ns(bytes + held);
         let program = &mut self.slab[lead];
@@ -95,6 +98,21 @@ impl ReadFirst {
             self.page_ready(slot);
         }
         token
+    }
+
+    /// A page that waits for one of the layer, which completes with its program, must not be in that program:
+    /// the two would wait for each other. What a join waits for is not known, so that it counts as such a
+    /// page. Reads that pages are copied from come to an end whatever becomes of the program.
+    fn keep_apart(&mut self, page: u32, predecessor: u32) {
+        let block = page / self.rules.pages_per_block;
+        let Some(&lead) = self.units.by_block.get(block as usize) else { return };
+        if lead == NIL || !matches!(self.slab[predecessor].kind, Kind::Page | Kind::Join) {
+            return;
+        }
+        let parts = &self.slab[lead].parts;
+        if parts.given > parts.host_pages {
+            self.close(lead);
+        }
     }
 
     /// The open program that `page` is the next of, or a new one.
