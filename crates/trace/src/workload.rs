@@ -10,10 +10,12 @@ use crate::pages::{DenseMap, PageSet};
 use crate::source::{self, Bytes, Source};
 use crate::wrappers::dense::{dense, touches};
 use crate::wrappers::limit::Limit;
+use crate::wrappers::placed::Placed;
 use crate::wrappers::repeat::Repeat;
 use crate::wrappers::time_scale::time_scaled;
 use crate::wrappers::volumes::{Ends, side_by_side};
 use nandscape_core::{Params, TraceError};
+use nandscape_host::fs::Below;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -224,10 +226,16 @@ impl Inner {
 
     fn limited(&self) -> Result<BoxReader> {
         let reader = self.raw()?;
-        Ok(match self.options.limit {
+        let reader = match self.options.limit {
             Some(limit) => Box::new(Limit::new(reader, limit)),
             None => reader,
-        })
+        };
+        let has_blocks = self.target.capacity_bytes > 0 && self.target.files != Below::Objects;
+        // Generators know what they are for.
+        if !has_blocks || matches!(*self.source, Source::Generator { .. }) {
+            return Ok(reader);
+        }
+        Ok(Box::new(Placed::new(reader, self.target)))
     }
 
     /// Everything but the repetition.

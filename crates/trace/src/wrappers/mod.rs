@@ -2,6 +2,7 @@
 
 pub(crate) mod dense;
 pub(crate) mod limit;
+pub(crate) mod placed;
 pub(crate) mod repeat;
 pub(crate) mod time_scale;
 pub(crate) mod volumes;
