@@ -292,7 +292,7 @@ impl ZoneOwner {
     }
 }
 
-/// How long data of a zone is expected to live: write hints of Linux by their numbers, and one for all others.
+/// How long data of a zone is expected to live: write hints of Linux by their numbers, and all others.
 pub const LIFETIMES: [&str; 7] = ["not set", "none", "short", "medium", "long", "extreme", "other"];
 
 /// What a layer of the host knows of a zone.

@@ -2,8 +2,8 @@
 //! of device.
 //!
 //! [`zone_map`] is a page map over a zoned namespace, [`dm_zoned`] a map of whole zones over one with
-//! conventional zones, [`zone_files`] a store of files over one, [`zone_cache`] what a cache needs of one,
-//! [`chunk_zones`] a zoned namespace over chunks of vector access, [`pblk`] a block device over chunks. A layer talks to the device below by
+//! conventional zones, [`zone_files`] a store of files over one, [`chunk_zones`] a zoned namespace over
+//! chunks of vector access, [`pblk`] a block device over chunks. A layer talks to the device below by
 //! commands alone; it knows nothing of the flash there.
 
 mod below;
@@ -14,7 +14,6 @@ mod error;
 pub mod f2fs;
 mod pages;
 pub mod pblk;
-pub mod zone_cache;
 pub mod zone_files;
 pub mod zone_map;
 
@@ -24,6 +23,5 @@ pub use dm_zoned::DmZoned;
 pub use error::HostFtlError;
 pub use f2fs::F2fs;
 pub use pblk::Pblk;
-pub use zone_cache::ZoneCache;
 pub use zone_files::ZoneFiles;
 pub use zone_map::ZoneMap;

@@ -4,6 +4,7 @@
 
 mod admin;
 pub mod directives;
+mod regions;
 pub mod sets;
 mod store;
 mod subsystem;

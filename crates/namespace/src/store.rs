@@ -1,9 +1,10 @@
 //! A namespace as one side of a cache.
 
+use crate::regions::ZoneRegions;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Completion, Extent, FlashError, FtlError, NamespaceError, Op,
-    Regions, SimTime, Store, StoreError, StoreResult, StoreShape, Subsystem, Token,
+    Allocation, Applied, BlockCommand, Clocked, Completion, Extent, FlashError, FtlError, NamespaceError,
+    NamespaceResult, Op, SimTime, Store, StoreError, StoreResult, StoreShape, Subsystem, Token,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,8 @@ pub struct NamespaceStore {
     page_bytes: u32,
     block_bytes: u32,
     stores_bytes: bool,
-    regions: Option<Regions>,
+    /// The zones that it has in its place, if it has any.
+    zones: Option<ZoneRegions>,
     counts: HostCounts,
     /// The latest time that a command came with.
     now: SimTime,
@@ -40,8 +42,7 @@ pub struct NamespaceStore {
 impl NamespaceStore {
     /// A namespace with commands in multiples of `block_bytes`, which a page of the device must be a multiple
     /// of. Smaller writes than a page cost a read of the rest of the page, as ever. Panics if there is no
-    /// such namespace, or the block does not divide its pages. Zones of the namespace, which lie one behind
-    /// the other, are the regions of the store.
+    /// such namespace, or the block does not divide its pages.
     pub fn new(subsystem: Box<dyn Subsystem + Send>, namespace: u32, block_bytes: u32) -> Self {
         let info = &subsystem.namespaces()[namespace as usize];
         let (capacity_bytes, page_bytes) = (info.capacity_bytes, info.page_bytes);
@@ -49,11 +50,6 @@ impl NamespaceStore {
             block_bytes > 0 && page_bytes.is_multiple_of(block_bytes),
             "a block of {block_bytes} bytes: expected a divisor of the page of {page_bytes} bytes"
         );
-        let regions = info.zones.map(|zones| Regions {
-            first: u64::from(zones.conventional) * zones.size,
-            bytes: zones.capacity,
-            count: zones.zones - zones.conventional,
-        });
         let stores_bytes =
             subsystem.inspect().sets() > 0 && subsystem.inspect().device(0).capabilities().stores_data;
         Self {
@@ -63,7 +59,7 @@ impl NamespaceStore {
             page_bytes,
             block_bytes,
             stores_bytes,
-            regions,
+            zones: None,
             counts: HostCounts::default(),
             now: SimTime::ZERO,
             floors: BTreeMap::new(),
@@ -71,6 +67,24 @@ impl NamespaceStore {
             late: BTreeSet::new(),
             reports: Vec::new(),
         }
+    }
+
+    /// A zoned namespace, whose zones are the regions of the store. Panics as [`NamespaceStore::new`].
+    ///
+    /// # Errors
+    /// It has no zones, or they cannot be looked at.
+    pub fn over_zones(
+        subsystem: Box<dyn Subsystem + Send>,
+        namespace: u32,
+        block_bytes: u32,
+    ) -> NamespaceResult<Self> {
+        let mut this = Self::new(subsystem, namespace, block_bytes);
+        let shape = this.subsystem.namespaces()[namespace as usize].zones;
+        let shape = shape.ok_or(NamespaceError::NotSupported { command: "report zones" })?;
+        let zones = ZoneRegions::new(&mut *this.subsystem, namespace, shape, this.stores_bytes)?;
+        this.capacity_bytes = zones.capacity_bytes();
+        this.zones = Some(zones);
+        Ok(this)
     }
 
     /// The stack, to be looked at.
@@ -94,8 +108,14 @@ impl NamespaceStore {
     }
 
     fn submit_now(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Token> {
-        let outcome = self.subsystem.submit(self.namespace, command.into(), payload, self.now);
-        outcome.map(|answer| answer.done).map_err(|error| refusal(command.extent, &error))
+        let outcome = match &mut self.zones {
+            None => self
+                .subsystem
+                .submit(self.namespace, command.into(), payload, self.now)
+                .map(|answer| answer.done),
+            Some(zones) => zones.submit(&mut *self.subsystem, command, payload, self.now),
+        };
+        outcome.map_err(|error| refusal(command.extent, &error))
     }
 
     /// A token that does not complete before `at`, of an operation that was submitted earlier.
@@ -135,12 +155,14 @@ impl Store for NamespaceStore {
             capacity_bytes: self.capacity_bytes,
             block_bytes: self.block_bytes,
             stores_bytes: self.stores_bytes,
-            regions: self.regions,
+            regions: self.zones.as_ref().map(ZoneRegions::regions),
         }
     }
 
     fn prepare(&self, op: Op, extent: Extent) {
-        self.subsystem.prepare(self.namespace, op, extent);
+        if self.zones.is_none() {
+            self.subsystem.prepare(self.namespace, op, extent);
+        }
     }
 
     fn apply(&mut self, command: BlockCommand, payload: Payload<'_>) -> StoreResult<Applied> {
@@ -167,7 +189,10 @@ impl Store for NamespaceStore {
     }
 
     fn allocation(&self, extent: Extent) -> Allocation {
-        self.subsystem.allocation(self.namespace, extent)
+        match &self.zones {
+            None => self.subsystem.allocation(self.namespace, extent),
+            Some(zones) => zones.allocation(extent),
+        }
     }
 
     /// Pages are those of the device.

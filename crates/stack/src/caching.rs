@@ -116,5 +116,15 @@ fn over_flash(config: &StackConfig, place: &str, options: BuildOptions, keep: Ke
     } else {
         (stack_of(config).plain)(config, options)?
     };
-    Ok(Box::new(NamespaceStore::new(below, 0, 512)))
+    let Some(zones) = below.namespaces()[0].zones.filter(|_| config.stack.needs_cache()) else {
+        return Ok(Box::new(NamespaceStore::new(below, 0, 512)));
+    };
+    if zones.conventional == 0 || zones.conventional == zones.zones {
+        return Err(ConfigError::Unsuited(format!(
+            "zone.conventional: {} of {} zones: expected some, for the metadata of the cache, and others",
+            zones.conventional, zones.zones
+        )));
+    }
+    let store = NamespaceStore::over_zones(below, 0, 512);
+    Ok(Box::new(store.map_err(|error| ConfigError::Build(error.to_string()))?))
 }

@@ -232,7 +232,7 @@ impl Design {
         Ok(setup)
     }
 
-    /// Bytes that metadata of so many slots, or of as many as the size that was asked for, take before the data.
+    /// Bytes that metadata take before the data: of so many slots, or of the size that was asked for.
     pub fn metadata_bytes(&self, slots: u32) -> Result<u64, MetadataError> {
         let slots = self.slots.map_or(slots, |size| size.min(slots));
         let setup = self.metadata_setup(u64::MAX >> 1, 512, [0; 16], Vec::new())?;

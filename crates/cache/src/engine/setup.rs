@@ -76,8 +76,7 @@ impl Setup {
         Ok(())
     }
 
-    /// The regions of a store that is written in order, for as many of the slots of the metadata as fill whole
-    /// ones.
+    /// The regions of a store that is written in order, for as many slots of the metadata as fill whole ones.
     pub(super) fn regions(&self, fast: &dyn Store, metadata: &dyn Metadata) -> Result<Option<Log>> {
         let Some(regions) = fast.regions() else { return Ok(None) };
         let expected = |what, found: &str, expected: &str| {

@@ -96,8 +96,8 @@ fn retain_keys(sets: &mut Vec<String>, table: &str, keep: impl Fn(&str) -> bool)
     });
 }
 
-/// One configuration for each cache, and each stack and layer of its flash. `cache.*` settings apply to the caches that
-/// have such a key, and at least one must.
+/// One configuration for each cache, and each stack and layer of its flash. `cache.*` settings apply to the
+/// caches that have such a key, and at least one must.
 fn of_caches(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     let pairs = args.stack.device.sets.iter().filter_map(|pair| pair.split_once('='));
     let pairs: Vec<(&str, &str)> =

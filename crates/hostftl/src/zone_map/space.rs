@@ -68,8 +68,8 @@ pub(super) struct Space {
     pub floor_units: u64,
     /// Units of host writes to each log, so far and until the last reset of counters.
     pub host_units: Vec<[u64; 2]>,
-    /// By zone: the log that it was opened for last, for reports. Unknown of zones that were full before the start, and
-    /// then the first.
+    /// By zone, for reports: the log that it was opened for last. Unknown of zones that were full before the
+    /// start, and then the first.
     pub opened_for: Vec<u16>,
 }
 

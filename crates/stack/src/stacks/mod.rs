@@ -8,7 +8,6 @@ mod pblk;
 mod plain;
 mod vector;
 mod zone;
-mod zone_cache;
 mod zone_files;
 mod zone_map;
 
@@ -45,7 +44,7 @@ pub static STACKS: &[StackEntry] = &[
     zone_map::ENTRY,
     dm_zoned::ENTRY,
     zone_files::ENTRY,
-    zone_cache::ENTRY,
+    zone::CACHE,
     block::F2FS,
     zone::F2FS,
     vector::ENTRY,

@@ -9,7 +9,7 @@ use crate::kinds::zone::{
     RESET_STRIPE, RESET_TIME, SIZE, SPARE, STRIPE, TIME_SPREAD, TIME_UNIT, WRITE_TIME, ZRWA_COUNT,
     ZRWA_GRANULARITY, ZRWA_SIZE,
 };
-use crate::kinds::{dm_zoned, f2fs};
+use crate::kinds::{dm_zoned, f2fs, zone_cache};
 use nandscape_core::{AnyDevice, FlashDevice, FlashState, Ftl, Geometry, Oob, ParamError, Params, SimTime};
 use nandscape_ftl::{Journal, PageMap, page_map};
 use nandscape_namespace::SharedDevice;
@@ -26,6 +26,9 @@ pub const ENTRY: StackEntry =
 
 /// Zones for a file system in front of the stack.
 pub const F2FS: StackEntry = StackEntry { kind: &f2fs::ON_ZONES, ..ENTRY };
+
+/// Zones for a cache.
+pub const CACHE: StackEntry = StackEntry { kind: &zone_cache::KIND, ..ENTRY };
 
 /// Zones of the device.
 pub(super) struct Zones;

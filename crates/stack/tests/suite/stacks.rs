@@ -154,7 +154,7 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("zone-files", &["cache.device=flash"], "[cache]"),
         ("zone-cache", &[], "expected a cache over it"),
         ("zone-cache", &["cache.device=ram"], "expected a cache over it"),
-        ("zone-cache", &["cache.device=flash", "zone.conventional=0"], "0 of its"),
+        ("zone-cache", &["cache.device=flash", "zone.conventional=0"], "zone.conventional: 0 of"),
         ("zone-cache", &["cache.device=flash", "cache.metadata=slots"], "journal, at-removal or none"),
         ("zone-cache", &["cache.device=flash", "cache.map=linear", "cache.ways=4"], "full"),
         ("zone-cache", &["cache.device=flash", "cache.quota=ns1=50%"], "quota"),

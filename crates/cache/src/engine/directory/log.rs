@@ -42,7 +42,7 @@ pub struct Free {
 }
 
 /// The region that is being written.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Open {
     region: u32,
     /// Its slots that were taken.
@@ -52,7 +52,7 @@ struct Open {
 }
 
 /// The region whose blocks leave while another is written.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Leaving {
     pub region: u32,
     /// Its slots that were looked at.
@@ -158,6 +158,7 @@ impl Log {
         let open = self.open.as_mut().filter(|open| open.taken < self.per)?;
         let slot = open.region * self.per + open.taken;
         open.taken += 1;
+        debug_assert!(!self.bad[open.region as usize], "slot {slot} of a region that is used no more");
         self.held[open.region as usize] += 1;
         Some((slot, open.ready))
     }
@@ -188,6 +189,8 @@ impl<E: Eviction> Directory<E> {
     pub fn open_region(&mut self) -> Option<Free> {
         let log = self.log.as_mut()?;
         let free = log.free.pop_front()?;
+        let held = log.held[free.region as usize];
+        assert!(held == 0 && log.taken().is_none(), "region {} is opened with {held} blocks", free.region);
         log.open = Some(Open { region: free.region, taken: 0, ready: free.ready });
         log.opened += 1;
         self.list_region(free.region);
@@ -204,7 +207,8 @@ impl<E: Eviction> Directory<E> {
     /// The eviction policy has a region from now on.
     fn list_region(&mut self, region: u32) {
         let log = self.log.as_mut().expect("slots lie in regions");
-        log.listed[region as usize] = true;
+        let was_listed = std::mem::replace(&mut log.listed[region as usize], true);
+        assert!(!was_listed, "the eviction policy has region {region} twice");
         self.policies[0].insert(region, BlockKey::new(0, log.opened));
     }
 
@@ -214,7 +218,8 @@ impl<E: Eviction> Directory<E> {
         let open = log.open.map(|open| open.region);
         let Some(region) = self.policies[0].evict(|region| Some(region) != open) else { return false };
         self.policies[0].evicted(region, BlockKey::new(0, log.opened));
-        log.listed[region as usize] = false;
+        let was_listed = std::mem::take(&mut log.listed[region as usize]);
+        assert!(was_listed && log.leaving.is_none(), "region {region} leaves beside {:?}", log.leaving);
         log.leaving = Some(Leaving { region, seen: 0 });
         true
     }
@@ -245,6 +250,7 @@ impl<E: Eviction> Directory<E> {
     pub(super) fn retire_region(&mut self, slot: u32) {
         let log = self.log.as_mut().expect("slots lie in regions");
         let region = log.region(slot);
+        assert!(region < log.count(), "slot {slot} lies in no region");
         log.bad[region as usize] = true;
         if log.open.is_some_and(|open| open.region == region) {
             self.close_region();
@@ -259,6 +265,7 @@ impl<E: Eviction> Directory<E> {
     fn close_region(&mut self) {
         let log = self.log.as_mut().expect("slots lie in regions");
         if let Some(open) = log.open.take() {
+            assert!(open.taken <= log.per, "{open:?} of {} slots", log.per);
             log.dead += log.per - open.taken;
             self.slots.used += log.per - open.taken;
         }
@@ -293,6 +300,7 @@ impl<E: Eviction> Directory<E> {
             let held = log.slots(region).filter(in_use).count() as u32;
             let behind_last = log.slots(region).filter(in_use).last().map_or(0, |slot| slot % log.per + 1);
             let bytes = written(log.extent(region));
+            assert!(bytes <= log.extent(region).len, "{bytes} bytes of region {region} are written");
             let taken = (bytes.div_ceil(u64::from(block)) as u32).min(log.per).max(behind_last);
             log.held[region as usize] = held;
             if held == 0 {
@@ -334,7 +342,9 @@ impl<E: Eviction> Directory<E> {
             (0..log.count()).filter(|region| log.listed[*region as usize] && !is_seen[*region as usize]),
         );
         self.policies[0] = make(log.count(), seed);
+        debug_assert!(order.len() <= log.count() as usize, "{} regions in order", order.len());
         for region in order {
+            self.log.as_mut().expect("slots lie in regions").listed[region as usize] = false;
             self.list_region(region);
         }
     }
