@@ -4,7 +4,7 @@
 //! While a region is written, the blocks of the one that leaves next are let go in step, so that it is empty
 //! when the other is full, and no request waits for a whole region.
 
-use super::directory::{Leaving, Piece};
+use super::directory::{Leaving, Log, Piece};
 use super::timeline::{Bytes, Gather, Moment, Place};
 use super::write::Stored;
 use super::{Cache, CacheError, Result};
@@ -20,7 +20,7 @@ impl<E: Eviction> Cache<E> {
     /// The next slot; `None` if no region can be emptied.
     pub(super) fn take_in_order(&mut self) -> Result<Option<u32>> {
         let is_open = self.directory.log.as_ref().is_some_and(|log| log.taken().is_some());
-        if !is_open && !self.open_region()? && !(self.empty_region()? && self.open_region()?) {
+        if !(is_open || self.open_region()? || self.empty_region()? && self.open_region()?) {
             return Ok(None);
         }
         self.leave_in_step()?;
@@ -64,7 +64,7 @@ impl<E: Eviction> Cache<E> {
     /// Lets the next block leave, whose region is given up. `false` if no region can be chosen.
     pub(super) fn evict_in_order(&mut self) -> Result<bool> {
         let used = self.used();
-        for _ in 0..self.directory.log.as_ref().map_or(0, |log| log.count()) {
+        for _ in 0..self.directory.log.as_ref().map_or(0, Log::count) {
             let Some(log) = &self.directory.log else { return Ok(false) };
             if log.leaving().is_none() && !self.directory.choose_region() {
                 return Ok(false);
@@ -90,7 +90,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Empties a region at once, if there is one of which everything may leave.
     fn empty_region(&mut self) -> Result<bool> {
-        for _ in 0..self.directory.log.as_ref().map_or(0, |log| log.count()) {
+        for _ in 0..self.directory.log.as_ref().map_or(0, Log::count) {
             let Some(log) = &self.directory.log else { return Ok(false) };
             if log.leaving().is_none() && !self.directory.choose_region() {
                 return Ok(false);
@@ -103,7 +103,7 @@ impl<E: Eviction> Cache<E> {
             if !self.finish_region()? {
                 self.directory.keep_region();
             }
-            if self.directory.log.as_ref().is_some_and(|log| log.has_free()) {
+            if self.directory.log.as_ref().is_some_and(Log::has_free) {
                 return Ok(true);
             }
         }
@@ -133,7 +133,7 @@ impl<E: Eviction> Cache<E> {
 
     /// Resets the region that leaves, if nothing is left in it once the metadata are committed.
     fn finish_region(&mut self) -> Result<bool> {
-        let Some(Leaving { region, .. }) = self.directory.log.as_ref().and_then(|log| log.leaving()) else {
+        let Some(Leaving { region, .. }) = self.directory.log.as_ref().and_then(Log::leaving) else {
             return Ok(false);
         };
         if self.directory.log.as_ref().is_some_and(|log| !log.is_empty(region)) {
@@ -180,28 +180,14 @@ impl<E: Eviction> Cache<E> {
         slot: u32,
         key: BlockKey,
         piece: Piece,
-        bytes: Bytes<'_>,
+        bytes: &Bytes<'_>,
         makes_dirty: bool,
     ) -> Result<bool> {
+        let data = if let Bytes::Write(data) = bytes { data } else { &[][..] };
         let covered = self.directory.shape.covered(piece);
         let entry = self.directory.slots.entry(slot);
         let keep = entry.valid & !covered;
         let brought = self.directory.shape.whole(piece) & !covered & !entry.valid;
-        let Bytes::Write(data) = bytes else {
-            return self.store_whole(slot, key, piece, &[], (keep, brought), makes_dirty);
-        };
-        self.store_whole(slot, key, piece, data, (keep, brought), makes_dirty)
-    }
-
-    fn store_whole(
-        &mut self,
-        slot: u32,
-        key: BlockKey,
-        piece: Piece,
-        data: &[u8],
-        (keep, brought): (u16, u16),
-        makes_dirty: bool,
-    ) -> Result<bool> {
         let is_dirty = self.directory.slots.dirty_bits(slot) != 0;
         let mut written = Moment::PAST;
         let (slot, lost, was_dirty) = if self.directory.slots.valid(slot) == 0 {

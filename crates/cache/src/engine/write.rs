@@ -10,6 +10,7 @@ use nandscape_policies::eviction::Eviction;
 use std::convert::Infallible;
 
 /// What came of a piece that was written to a slot.
+#[derive(Clone, Copy)]
 pub(super) struct Stored {
     /// Sub-blocks that were read from the disk with it.
     pub brought: u16,
@@ -192,7 +193,7 @@ impl<E: Eviction> Cache<E> {
         makes_dirty: bool,
     ) -> Result<bool> {
         if self.directory.log.is_some() {
-            return self.store_in_order(slot, key, piece, bytes, makes_dirty);
+            return self.store_in_order(slot, key, piece, &bytes, makes_dirty);
         }
         let (touched, covered) = (self.directory.shape.touched(piece), self.directory.shape.covered(piece));
         let (mut slot, mut lost) = (slot, 0);

@@ -55,19 +55,18 @@ impl Files {
             return last.map_or(Ok(()), |life| self.system.apply(&op(FileOpKind::Fsync, life, 0, 0)));
         }
         let known = self.lives.get(&record.volume).copied().filter(|_| record.op != TraceOp::ObjectCreate);
-        let life = match known {
-            Some(life) => life,
-            None => {
-                self.last += 1;
-                self.lives.insert(record.volume, self.last);
-                let is_new = record.op == TraceOp::ObjectCreate;
-                let kind = if is_new { FileOpKind::Create } else { FileOpKind::Open };
-                self.system.apply(&op(kind, self.last, 0, 0))?;
-                if (1..=HINT_MAX).contains(&record.hint) {
-                    self.system.apply(&op(FileOpKind::Hint, self.last, 0, record.hint.into()))?;
-                }
-                self.last
+        let life = if let Some(life) = known {
+            life
+        } else {
+            self.last += 1;
+            self.lives.insert(record.volume, self.last);
+            let is_new = record.op == TraceOp::ObjectCreate;
+            let kind = if is_new { FileOpKind::Create } else { FileOpKind::Open };
+            self.system.apply(&op(kind, self.last, 0, 0))?;
+            if (1..=HINT_MAX).contains(&record.hint) {
+                self.system.apply(&op(FileOpKind::Hint, self.last, 0, record.hint.into()))?;
             }
+            self.last
         };
         let kind = match record.op {
             TraceOp::ObjectWrite => FileOpKind::Write,

@@ -298,7 +298,7 @@ impl<E: Eviction> Directory<E> {
         for region in 0..log.count() {
             let in_use = |slot: &u32| self.slots.valid(*slot) != 0;
             let held = log.slots(region).filter(in_use).count() as u32;
-            let behind_last = log.slots(region).filter(in_use).last().map_or(0, |slot| slot % log.per + 1);
+            let behind_last = log.slots(region).rfind(in_use).map_or(0, |slot| slot % log.per + 1);
             let bytes = written(log.extent(region));
             assert!(bytes <= log.extent(region).len, "{bytes} bytes of region {region} are written");
             let taken = (bytes.div_ceil(u64::from(block)) as u32).min(log.per).max(behind_last);

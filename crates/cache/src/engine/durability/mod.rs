@@ -43,8 +43,6 @@ fn commit_after(slots: u32) -> u32 {
 pub(super) struct Rules {
     /// Whether data may be overwritten that a committed entry refers to.
     is_in_place: bool,
-    /// Whether nothing is written twice to a slot, whatever the metadata allow.
-    moves_always: bool,
     /// Whether a slot gets another block only after a commit.
     pub defers_reuse: bool,
     /// Whether clean blocks are to come back after a loss of power, and so must equal the disk.
@@ -57,6 +55,8 @@ pub(super) struct Rules {
 pub(super) struct Durability {
     pub metadata: Box<dyn Metadata + Send>,
     pub rules: Rules,
+    /// Whether nothing is written twice to a slot, whatever the metadata allow.
+    moves_always: bool,
     /// Whether the mode in force makes blocks dirty.
     pub makes_dirty: bool,
     pub commits: Commits,
@@ -80,12 +80,12 @@ impl Durability {
         Self {
             rules: Rules {
                 is_in_place,
-                moves_always,
                 defers_reuse: metadata.is_reuse_deferred() || !is_in_place,
                 keeps_clean: metadata.keeps_clean(),
                 flushing: Flushing::Both,
                 commit_after: commit_after(slots),
             },
+            moves_always,
             makes_dirty,
             commits: Commits::default(),
             reuse: Reuse::new(slots),
@@ -114,7 +114,7 @@ impl Durability {
 
     /// Whether a block must leave its slot before what it holds there changes.
     pub fn must_move(&self, slot: u32) -> bool {
-        self.rules.moves_always || !self.rules.is_in_place && self.reuse.committed.has(slot)
+        self.moves_always || !self.rules.is_in_place && self.reuse.committed.has(slot)
     }
 
     /// Whether what is dirty in a slot goes to the disk only after a commit that speaks of it.
