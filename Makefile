@@ -40,6 +40,7 @@ bench-peers:
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
 	tests/fuse/rocksdb
+	tests/fuse/rocksdb_recorded
 
 extending:
 	tests/extending/run

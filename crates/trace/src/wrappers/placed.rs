@@ -1,11 +1,13 @@
 //! Operations on objects for a device that has blocks: each object is a file of the file system model, which
-//! finds places for it, as it does for recordings of file operations. What is written waits in the model's
-//! page cache until it is synced or old.
+//! finds places for it, as it does for recordings of file operations.
+//!
+//! A store of objects lies below a page cache, so writes of whole blocks go to the device at once, as they went
+//! to the store. Others wait in the model's page cache until they are synced or old.
 
 use crate::error::{Result, io};
 use crate::options::{BoxReader, Target};
 use nandscape_core::{IoRecord, Origin, TraceError, TraceOp, TraceReader, WorkloadInfo};
-use nandscape_host::fs::{FileNames, FileOp, FileOpKind, FileSystem, FsError, FsOptions};
+use nandscape_host::fs::{BLOCK, FileNames, FileOp, FileOpKind, FileSystem, FsError, FsOptions};
 use std::collections::BTreeMap;
 
 /// Largest hint that a write lifetime of Linux has; other classes of objects mean nothing to a file system.
@@ -80,7 +82,11 @@ impl Files {
             }
             _ => return Ok(()),
         };
-        self.system.apply(&op(kind, life, offset, len))
+        self.system.apply(&op(kind, life, offset, len))?;
+        if kind == FileOpKind::Write && len > 0 && (offset | len).is_multiple_of(BLOCK) {
+            self.system.apply(&op(FileOpKind::SyncRange, life, offset, len))?;
+        }
+        Ok(())
     }
 }
 
@@ -166,6 +172,14 @@ mod tests {
         ];
         let placed = all(Placed::new(list(&records), TARGET));
         assert!(placed.iter().all(|record| !record.op.is_object_op() && record.end() <= TARGET.volume_bytes));
+        let whole = [
+            io(1, TraceOp::ObjectCreate, 7, 0, 0),
+            io(2, TraceOp::ObjectWrite, 7, 0, 8192),
+            io(3, TraceOp::ObjectWrite, 7, 8192, 100),
+        ];
+        let mut at_once = Placed::new(list(&whole), TARGET);
+        let first = at_once.next().unwrap().unwrap();
+        assert_eq!((first.op, first.len, first.at.as_ns()), (TraceOp::Write, 8192, 2), "before the end");
         let data: u64 =
             placed.iter().filter(|r| r.op == TraceOp::Write && r.len >= 100 << 10).map(|r| r.len).sum();
         assert_eq!(data, 300_000_u64.next_multiple_of(4096), "the first life of the object");
