@@ -1,8 +1,8 @@
 //! Operations on objects for a device that has blocks: each object is a file of the file system model, which
 //! finds places for it, as it does for recordings of file operations.
 //!
-//! A store of objects lies below a page cache, so writes of whole blocks go to the device at once, as they went
-//! to the store. Others wait in the model's page cache until they are synced or old.
+//! A store of objects lies below a page cache, so writes of whole blocks go to the device at once, as they
+//! went to the store. Others wait in the model's page cache until they are synced or old.
 
 use crate::error::{Result, io};
 use crate::options::{BoxReader, Target};
