@@ -500,16 +500,17 @@ fn an_erase_that_waits_for_moved_pages_does_not_wait_for_a_full_unit() {
 }
 
 #[test]
-fn a_page_that_waits_for_one_of_its_own_program_has_a_program_of_its_own() {
-    // The unit of the other die is short of pages, too, and programmed once nothing else can happen.
-    for (is_joined, end) in [(false, 3400), (true, 5100)] {
+fn a_page_that_waits_for_one_of_its_own_program_is_programmed_with_it() {
+    for is_joined in [false, true] {
         let mut rig = Rig::new(&Options { program_pages: 3, buffer: buffer(3000), ..Options::default() });
         let first = rig.submit(program(0, 0, 1000), false, 0);
         let other = rig.submit(program(1, 0, 1000), false, 0);
         let after = if is_joined { rig.scheduler.join(first, other) } else { first };
         let second = rig.scheduler.submit_as(program(0, 1, 1000), Sender::Device, SimTime(0), after);
         rig.watch(second);
-        assert_eq!(rig.times(), [1700, 3400, end], "joined: {is_joined}");
+        let times = rig.times();
+        assert_eq!(times[0], times[2], "one program, joined: {is_joined}");
+        assert!(times[0] >= 1700 && times[1] >= 1700, "{times:?}");
     }
 }
 

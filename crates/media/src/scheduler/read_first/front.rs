@@ -342,7 +342,8 @@ impl ReadFirst {
 
     /// Whether someone waits for programs that are short of pages.
     pub(super) fn is_waiting_for_pages(&self) -> bool {
-        self.watch.count > 0 && (!self.units.open.is_empty() || !self.front.blocked.is_empty())
+        let is_short = !self.units.open.is_empty() || !self.front.blocked.is_empty();
+        self.watch.count > 0 && (is_short || self.rules.gathers && self.has_held_up())
     }
 
     /// Time would pass without any event: lets go on what would wait for ever. Says whether anything did.
@@ -353,6 +354,9 @@ impl ReadFirst {
         self.close_all();
         if self.ready.is_empty() {
             self.let_in_first();
+        }
+        if self.ready.is_empty() && self.events.is_empty() {
+            self.let_go_held_up();
         }
         true
     }

@@ -120,6 +120,11 @@ impl ReadFirst {
     /// Ends an operation, and the joins that end with it.
     pub(super) fn complete(&mut self, slot: u32) {
         self.completing.push(slot);
+        self.end_completing();
+    }
+
+    /// Ends everything that has completed.
+    pub(super) fn end_completing(&mut self) {
         while let Some(slot) = self.completing.pop() {
             let op = &self.slab[slot];
             if op.watch.is_on {

@@ -319,6 +319,15 @@ impl Slab {
         self[follower].waits += 1;
     }
 
+    pub fn has_followers(&self, slot: u32) -> bool {
+        self[slot].followers.head != NIL
+    }
+
+    /// What waits for an operation does so no longer, and is given.
+    pub fn take_followers(&mut self, slot: u32) -> List {
+        std::mem::replace(&mut self[slot].followers, List::EMPTY)
+    }
+
     /// Takes the first follower of a list that [`Slab::release`] gave.
     #[inline]
     pub fn next_follower(&mut self, list: &mut List) -> Option<u32> {

@@ -9,7 +9,8 @@
 //! A lead that waits for more pages is *open*. It is closed with the pages it has when an erase of its block
 //! or a flush wants it, when it holds the room in the buffer that others wait for, when the host waits for an
 //! erase that waits for moved pages, and when time would pass without any event while someone waits. The rest
-//! of its pages are then programmed by another operation.
+//! of its pages are then programmed by another operation. If then still nothing can happen, a page waits for
+//! another one of its own program, and goes on.
 //!
 //! [`Options::program_pages`]: crate::scheduler::Options::program_pages
 
@@ -71,9 +72,6 @@ impl ReadFirst {
         let predecessor = self.slab.find(after);
         let host = sender != Sender::Device;
         let answered = host && self.rules.options.buffer.bytes > 0;
-        if let Some(predecessor) = predecessor {
-            self.keep_apart(page, predecessor);
-        }
         let lead = self.lead_of(page, host);
         let transfer_ns = self.rules.transfer_ns(bytes + held);
         let program = &mut self.slab[lead];
@@ -98,21 +96,6 @@ impl ReadFirst {
             self.page_ready(slot);
         }
         token
-    }
-
-    /// A page that waits for one of the layer, which completes with its program, must not be in that program:
-    /// the two would wait for each other. What a join waits for is not known, so that it counts as such a
-    /// page. Reads that pages are copied from come to an end whatever becomes of the program.
-    fn keep_apart(&mut self, page: u32, predecessor: u32) {
-        let block = page / self.rules.pages_per_block;
-        let Some(&lead) = self.units.by_block.get(block as usize) else { return };
-        if lead == NIL || !matches!(self.slab[predecessor].kind, Kind::Page | Kind::Join) {
-            return;
-        }
-        let parts = &self.slab[lead].parts;
-        if parts.given > parts.host_pages {
-            self.close(lead);
-        }
     }
 
     /// The open program that `page` is the next of, or a new one.
@@ -180,6 +163,34 @@ impl ReadFirst {
     pub(super) fn close_all(&mut self) {
         while let Some(&lead) = self.units.open.last() {
             self.close(lead);
+        }
+    }
+
+    /// Whether a page is in the controller that its program waits with, for others that were given.
+    fn is_held_up(&self, slot: u32) -> bool {
+        let page = &self.slab[slot];
+        page.kind == Kind::Page
+            && page.stage == Stage::Gathered
+            && self.slab.has_followers(slot)
+            && self.slab[page.lead].stage == Stage::Waiting
+    }
+
+    /// Whether any page is: where nothing else can happen, what waits for it may be a page of its own program.
+    pub(super) fn has_held_up(&self) -> bool {
+        (0..self.slab.len()).any(|slot| self.is_held_up(slot))
+    }
+
+    /// What waits for such pages goes on: one operation programs them and those that wait for them, so that
+    /// none is programmed before the other.
+    pub(super) fn let_go_held_up(&mut self) {
+        for slot in 0..self.slab.len() {
+            if self.is_held_up(slot) {
+                let mut followers = self.slab.take_followers(slot);
+                while let Some(follower) = self.slab.next_follower(&mut followers) {
+                    self.settle(follower);
+                }
+                self.end_completing();
+            }
         }
     }
 
