@@ -175,7 +175,7 @@ impl ReadFirst {
             && self.slab[page.lead].stage == Stage::Waiting
     }
 
-    /// Whether any page is: where nothing else can happen, what waits for it may be a page of its own program.
+    /// Whether any page is: what waits for it may be a page of its own program.
     pub(super) fn has_held_up(&self) -> bool {
         (0..self.slab.len()).any(|slot| self.is_held_up(slot))
     }
