@@ -16,7 +16,7 @@ REPORT ?= reports/demo.html
 POINTS ?= 2000000
 MINUTES ?= 1
 
-.PHONY: demo check test extending bench bench-peers man test-apps test-guest powercut crash fuzz
+.PHONY: demo check test extending bench bench-peers bench-rocksdb man test-apps test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -40,6 +40,10 @@ bench-peers:
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
 	tests/fuse/rocksdb
+
+# Half an hour, and 8 GiB of memory.
+bench-rocksdb:
+	$(CARGO) build --release --locked --package nandscape-cli
 	tests/fuse/rocksdb_recorded
 
 extending:

@@ -26,7 +26,7 @@ pub struct NamespaceStore {
     page_bytes: u32,
     block_bytes: u32,
     stores_bytes: bool,
-    /// The zones that it has in its place, if it has any.
+    /// Its zones, where these are the regions of the store.
     zones: Option<ZoneRegions>,
     counts: HostCounts,
     /// The latest time that a command came with.

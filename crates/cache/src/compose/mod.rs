@@ -232,12 +232,13 @@ impl Design {
         Ok(setup)
     }
 
-    /// Bytes that metadata take before the data: of so many slots, or of the size that was asked for.
-    pub fn metadata_bytes(&self, slots: u32) -> Result<u64, MetadataError> {
+    /// Bytes that metadata take before the data, behind the slots that they are for: so many, or the size
+    /// that was asked for if that is less.
+    pub fn metadata_bytes(&self, slots: u32) -> Result<(u32, u64), MetadataError> {
         let slots = self.slots.map_or(slots, |size| size.min(slots));
         let setup = self.metadata_setup(u64::MAX >> 1, 512, [0; 16], Vec::new())?;
         let needed = metadata::bytes_for(self.metadata, &setup, slots)?;
-        Ok(needed - u64::from(slots) * u64::from(self.block_bytes))
+        Ok((slots, needed - u64::from(slots) * u64::from(self.block_bytes)))
     }
 
     /// What the metadata of a new cache are told of the capacity of a fast store: where it is written in
@@ -246,15 +247,14 @@ impl Design {
         let Some(regions) = fast.regions() else { return Ok(fast.capacity_bytes()) };
         let per = regions.bytes / u64::from(self.block_bytes);
         let slots = u32::try_from(per * u64::from(regions.count)).unwrap_or(u32::MAX);
-        let metadata = self.metadata_bytes(slots)?;
+        let (slots, metadata) = self.metadata_bytes(slots)?;
         if metadata > regions.first {
             return Err(MetadataError::Refused(format!(
                 "the metadata take {metadata} bytes: the cache device has {} that are written anywhere, expected more (zone.conventional), larger cache blocks (cache.block) or a smaller cache (cache.size)",
                 regions.first
             )));
         }
-        let setup = self.metadata_setup(u64::MAX >> 1, fast.block_bytes(), [0; 16], Vec::new())?;
-        metadata::bytes_for(self.metadata, &setup, slots)
+        Ok(metadata + u64::from(slots) * u64::from(self.block_bytes))
     }
 
     /// An empty cache on `fast` in front of these disks. What was on `fast` before is gone.

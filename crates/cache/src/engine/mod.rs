@@ -144,12 +144,11 @@ impl<E: Eviction> Cache<E> {
         let members = log.as_ref().map_or(ways, Log::count);
         let policies = (0..sets).map(|set| make(members, setup.seed.wrapping_add(u64::from(set)))).collect();
         let keeps_bytes = fast.stores_bytes();
-        let moves_always = log.is_some();
         let mut directory = Directory::new(shape, data_at, setup.map, ways, policies);
         directory.log = log;
         Ok(Self {
             directory,
-            durability: Durability::new(metadata, count, setup.mode.makes_dirty(), moves_always),
+            durability: Durability::new(metadata, count, setup.mode.makes_dirty()),
             writeback: Writeback::default(),
             timeline: Timeline::new(Side::new(fast)),
             volumes: Vec::new(),

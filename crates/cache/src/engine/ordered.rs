@@ -11,6 +11,7 @@ use super::{Cache, CacheError, Result};
 use nandscape_core::Op;
 use nandscape_policies::BlockKey;
 use nandscape_policies::eviction::Eviction;
+use std::ops::Range;
 
 /// A region is empty before the other is full by this part of its slots, so that its reset and the commit
 /// before have their time.
@@ -39,21 +40,26 @@ impl<E: Eviction> Cache<E> {
         Ok(true)
     }
 
+    /// The slots of the region that leaves, which is chosen if there is none, and how many were looked at.
+    fn leaving(&mut self) -> Option<(Range<u32>, u32)> {
+        if self.directory.log.as_ref()?.leaving().is_none() && !self.directory.choose_region() {
+            return None;
+        }
+        let log = self.directory.log.as_ref()?;
+        log.leaving().map(|Leaving { region, seen }| (log.slots(region), seen))
+    }
+
     /// Lets go what has to be gone by now of the region that leaves.
     fn leave_in_step(&mut self) -> Result<()> {
-        let Some(log) = &self.directory.log else { return Ok(()) };
-        if log.has_free() || log.leaving().is_none() && !self.directory.choose_region() {
+        if self.directory.log.as_ref().is_none_or(Log::has_free) {
             return Ok(());
         }
-        let Some(log) = &self.directory.log else { return Ok(()) };
-        let Some(Leaving { region, seen }) = log.leaving() else { return Ok(()) };
-        let (per, slots) = (log.per(), log.slots(region));
-        let target = log.taken().map_or(per, |taken| taken + 1 + per.div_ceil(LEAD)).min(per);
+        let Some((slots, seen)) = self.leaving() else { return Ok(()) };
+        let per = slots.len() as u32;
+        let taken = self.directory.log.as_ref().and_then(Log::taken);
+        let target = taken.map_or(per, |taken| taken + 1 + per.div_ceil(LEAD)).min(per);
         for index in seen..target {
-            self.let_go(slots.start + index)?;
-            if let Some(log) = &mut self.directory.log {
-                log.see(index + 1);
-            }
+            self.let_go_next(slots.start, index)?;
         }
         if seen < per && target == per {
             self.finish_region()?;
@@ -65,18 +71,9 @@ impl<E: Eviction> Cache<E> {
     pub(super) fn evict_in_order(&mut self) -> Result<bool> {
         let used = self.used();
         for _ in 0..self.directory.log.as_ref().map_or(0, Log::count) {
-            let Some(log) = &self.directory.log else { return Ok(false) };
-            if log.leaving().is_none() && !self.directory.choose_region() {
-                return Ok(false);
-            }
-            let Some(log) = &self.directory.log else { return Ok(false) };
-            let Some(Leaving { region, seen }) = log.leaving() else { return Ok(false) };
-            let (per, slots) = (log.per(), log.slots(region));
-            for index in seen..per {
-                self.let_go(slots.start + index)?;
-                if let Some(log) = &mut self.directory.log {
-                    log.see(index + 1);
-                }
+            let Some((slots, seen)) = self.leaving() else { return Ok(false) };
+            for index in seen..slots.len() as u32 {
+                self.let_go_next(slots.start, index)?;
                 if self.used() < used {
                     return Ok(true);
                 }
@@ -91,13 +88,8 @@ impl<E: Eviction> Cache<E> {
     /// Empties a region at once, if there is one of which everything may leave.
     fn empty_region(&mut self) -> Result<bool> {
         for _ in 0..self.directory.log.as_ref().map_or(0, Log::count) {
-            let Some(log) = &self.directory.log else { return Ok(false) };
-            if log.leaving().is_none() && !self.directory.choose_region() {
-                return Ok(false);
-            }
-            let Some(log) = &self.directory.log else { return Ok(false) };
-            let Some(Leaving { region, .. }) = log.leaving() else { return Ok(false) };
-            for slot in log.slots(region) {
+            let Some((slots, _)) = self.leaving() else { return Ok(false) };
+            for slot in slots {
                 self.let_go(slot)?;
             }
             if !self.finish_region()? {
@@ -110,6 +102,15 @@ impl<E: Eviction> Cache<E> {
         Ok(false)
     }
 
+    /// Lets go the block of a slot of the leaving region, which begins at `first`.
+    fn let_go_next(&mut self, first: u32, index: u32) -> Result<()> {
+        self.let_go(first + index)?;
+        if let Some(log) = &mut self.directory.log {
+            log.see(index + 1);
+        }
+        Ok(())
+    }
+
     /// The block of a slot leaves, to the disk if it is dirty. It stays if the command under way needs it, or
     /// its disk refuses it.
     fn let_go(&mut self, slot: u32) -> Result<()> {
@@ -117,17 +118,11 @@ impl<E: Eviction> Cache<E> {
             return Ok(());
         }
         self.make_note_room()?;
-        let is_dirty = self.directory.slots.dirty_bits(slot) != 0;
-        if is_dirty {
-            self.writeback.note_waited();
-            match self.write_run(slot) {
-                Ok(written) => self.timeline.hold(Place::slot(slot), written),
-                Err(CacheError::Slow { .. }) => return Ok(()),
-                Err(error) => return Err(error),
-            }
+        match self.make_clean(slot) {
+            Ok(()) => self.vacate(slot, false),
+            Err(CacheError::Slow { .. }) => {}
+            Err(error) => return Err(error),
         }
-        self.meter.replaced(is_dirty);
-        self.vacate(slot, false);
         Ok(())
     }
 
@@ -188,12 +183,11 @@ impl<E: Eviction> Cache<E> {
         let entry = self.directory.slots.entry(slot);
         let keep = entry.valid & !covered;
         let brought = self.directory.shape.whole(piece) & !covered & !entry.valid;
-        let is_dirty = self.directory.slots.dirty_bits(slot) != 0;
         let mut written = Moment::PAST;
-        let (slot, lost, was_dirty) = if self.directory.slots.valid(slot) == 0 {
+        let (slot, lost, was_dirty) = if entry.valid == 0 {
             let done = self.write_whole(slot, slot, piece, data, (keep, brought));
             written = done.inspect_err(|_| self.directory.unsettle(slot))?;
-            (slot, 0, is_dirty)
+            (slot, 0, entry.dirty != 0)
         } else {
             let moved = self.renew_with(slot, keep, makes_dirty, |cache, target| {
                 written = cache.write_whole(slot, target, piece, data, (keep, brought))?;

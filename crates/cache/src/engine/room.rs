@@ -84,18 +84,8 @@ impl<E: Eviction> Cache<E> {
                 |slot| durability.late.has(slot),
             );
             let Some(slot) = chosen else { return Ok(false) };
-            let dirty = self.directory.slots.dirty_bits(slot);
-            if dirty == 0 {
-                self.meter.replaced(false);
-                break slot;
-            }
-            self.writeback.note_waited();
-            match self.write_run(slot) {
-                Ok(written) => {
-                    self.timeline.hold(Place::slot(slot), written);
-                    self.meter.replaced(true);
-                    break slot;
-                }
+            match self.make_clean(slot) {
+                Ok(()) => break slot,
                 Err(error) => {
                     let key = self.directory.slots.key(slot);
                     let (policy, local) = self.directory.policy(slot);
@@ -111,6 +101,18 @@ impl<E: Eviction> Cache<E> {
         policy.evicted(local, key);
         self.vacate(slot, false);
         Ok(true)
+    }
+
+    /// The block of a slot that is chosen to leave goes to the disk if it is dirty.
+    pub(super) fn make_clean(&mut self, slot: u32) -> Result<()> {
+        let is_dirty = self.directory.slots.dirty_bits(slot) != 0;
+        if is_dirty {
+            self.writeback.note_waited();
+            let written = self.write_run(slot)?;
+            self.timeline.hold(Place::slot(slot), written);
+        }
+        self.meter.replaced(is_dirty);
+        Ok(())
     }
 
     /// A block that its policy has let go leaves the index and its slot. `discard`: its data are of no use to
@@ -184,13 +186,14 @@ impl<E: Eviction> Cache<E> {
             return Ok(());
         }
         let dirty = rest & old.dirty;
-        if rest == 0 || self.durability.must_move(slot) && dirty == 0 {
+        // What is written in order has no block of which only a part is there.
+        let is_ordered = self.directory.log.is_some();
+        let must_move = is_ordered || self.durability.must_move(slot);
+        if rest == 0 || must_move && dirty == 0 {
             self.expel(slot, discard);
-        } else if !self.durability.must_move(slot) {
+        } else if !must_move {
             self.record(slot, rest, dirty);
-        } else if self.directory.log.is_none()
-            && let Some(moved) = self.renew(slot, rest, false)?
-        {
+        } else if !is_ordered && let Some(moved) = self.renew(slot, rest, false)? {
             self.durability.drop_late(&self.timeline, old.key, moved.lost);
         } else {
             let written = self.write_out(slot, dirty)?;

@@ -3,7 +3,7 @@
 use super::directory::{Log, SPACE, SPACES, STEP, Shape};
 use super::timeline::Side;
 use super::{CacheError, Result};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, MetadataError};
 use crate::mode::Mode;
 use nandscape_core::Store;
 use nandscape_policies::Map;
@@ -79,15 +79,16 @@ impl Setup {
     /// The regions of a store that is written in order, for as many slots of the metadata as fill whole ones.
     pub(super) fn regions(&self, fast: &dyn Store, metadata: &dyn Metadata) -> Result<Option<Log>> {
         let Some(regions) = fast.regions() else { return Ok(None) };
-        let expected = |what, found: &str, expected: &str| {
-            let expected = format!("{expected}, on a cache device that is written in order (not {found})");
-            Err(wrong(what, 0, expected))
+        let refused = |key: &str, expected: &str| {
+            let message =
+                format!("cache.{key}: expected {expected}, on a cache device that is written in order");
+            Err(MetadataError::Refused(message).into())
         };
         if self.map != Map::Full {
-            return expected("map", "sets", "full");
+            return refused("map", "full");
         }
         if metadata.is_in_place() && metadata.outlives_cut() {
-            return expected("metadata", "in place", "journal, at-removal or none");
+            return refused("metadata", "journal, at-removal or none");
         }
         let end = metadata.data_offset(0);
         if end > regions.first {

@@ -29,16 +29,17 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
 /// One configuration for each stack, and each layer of a stack that does not have its own; below this cache,
 /// if there is one.
 fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>> {
-    let stacks: Vec<Option<&str>> = match &args.stack.device.stack {
-        None => vec![None],
-        // The disk alone is the same whatever the flash is.
-        Some(list) if cache == Some(NO_CACHE) => vec![list.split(',').next()],
-        Some(list) => list.split(',').map(Some).collect(),
+    let named: Vec<&str> = args.stack.device.stack.iter().flat_map(|list| list.split(',')).collect();
+    // The disk alone is the same whatever the flash is.
+    let is_disk_alone = cache == Some(NO_CACHE);
+    let stacks: Vec<Option<&str>> = if named.is_empty() || is_disk_alone {
+        vec![None]
+    } else {
+        named.iter().copied().map(Some).collect()
     };
     let kind_of = |stack: &str| KINDS.iter().find(|kind| kind.info.name == stack);
     let name_of = |stack: &&str| stack.split(':').next().unwrap_or_default().to_owned();
-    let others: Vec<&Info> =
-        stacks.iter().flatten().filter_map(|stack| kind_of(&name_of(stack))?.layer).collect();
+    let others: Vec<&Info> = named.iter().filter_map(|stack| kind_of(&name_of(stack))?.layer).collect();
     let mut configs = Vec::new();
     for stack in &stacks {
         let mut args = args.clone();
@@ -53,7 +54,7 @@ fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>
             }
             typed.check()
         };
-        args.stack.device.stack = name.filter(|_| cache != Some(NO_CACHE)).map(str::to_owned);
+        args.stack.device.stack = name.map(str::to_owned);
         if let Some(layer) = name.and_then(kind_of).and_then(|kind| kind.layer) {
             keep_keys_of(&mut args, layer, stacks.len());
             configs.push(check(typed(&args.stack, None)?)?);

@@ -116,7 +116,7 @@ impl ZoneReports for F2fs {
         let log = usize::from(info.log);
         let owner = if log < NODE_LOGS { ZoneOwner::Data } else { ZoneOwner::Nodes };
         // Hot, warm and cold.
-        let hint = [Hint(2), Hint(3), Hint(5)][log % NODE_LOGS];
+        let hint = [Hint::SHORT, Hint::MEDIUM, Hint::EXTREME][log % NODE_LOGS];
         ZoneContents { valid_bytes, owner: Some(owner), lifetime: Some(ZoneContents::lifetime_of(hint)) }
     }
 

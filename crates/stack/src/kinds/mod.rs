@@ -108,9 +108,7 @@ impl StackKind {
             .map(|kind| kind.info.name)
             .contains(&self.info.name)
     }
-}
 
-impl StackKind {
     /// Whether a cache can stand over it.
     pub(crate) fn takes_cache(&self) -> bool {
         let of_host = [zone_map::KIND, dm_zoned::KIND, pblk::KIND, host_ftl::KIND, zone_cache::KIND];

@@ -106,7 +106,7 @@ pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
         "[sets] and [namespaces]"
     } else if config.packing.is_some() {
         "device.compression"
-    } else if config.cache.is_some() && !config.stack.takes_cache() {
+    } else if config.cache.is_some() && !(is_cached && config.stack.takes_cache()) {
         "[cache]"
     } else if config.has_interfaces_for_blocks() {
         "[directives] and [fs]"

@@ -151,7 +151,8 @@ fn cache_metadata(config: &StackConfig) -> u64 {
     let Some(design) = config.cache.as_ref().and_then(|cache| cache.design.as_ref()) else { return 0 };
     let slots = config.geometry.capacity_bytes() / u64::from(design.block_bytes);
     // What is wrong with it shows when the cache is built.
-    design.metadata_bytes(u32::try_from(slots).unwrap_or(u32::MAX)).unwrap_or(0)
+    let (_, bytes) = design.metadata_bytes(u32::try_from(slots).unwrap_or(u32::MAX)).unwrap_or_default();
+    bytes
 }
 
 /// Zones as the keys describe them, checked against the device.

@@ -152,6 +152,7 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
         ("zone", &["cache.device=ram"], "[cache]"),
         ("zone-map", &["ftl.op=0.0"], "ftl.op"),
         ("zone-files", &["cache.device=flash"], "[cache]"),
+        ("zone-map", &["cache.device=ram"], "[cache]"),
         ("zone-cache", &[], "expected a cache over it"),
         ("zone-cache", &["cache.device=ram"], "expected a cache over it"),
         ("zone-cache", &["cache.device=flash", "zone.conventional=0"], "zone.conventional: 0 of"),

@@ -6,12 +6,9 @@
 
 use crate::error::{Result, io};
 use crate::options::{BoxReader, Target};
-use nandscape_core::{IoRecord, Origin, TraceError, TraceOp, TraceReader, WorkloadInfo};
+use nandscape_core::{Hint, IoRecord, Origin, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use nandscape_host::fs::{BLOCK, FileNames, FileOp, FileOpKind, FileSystem, FsError, FsOptions};
 use std::collections::BTreeMap;
-
-/// Largest hint that a write lifetime of Linux has; other classes of objects mean nothing to a file system.
-const HINT_MAX: u16 = 5;
 
 pub(crate) struct Placed {
     inner: BoxReader,
@@ -24,7 +21,7 @@ pub(crate) struct Placed {
 
 struct Files {
     system: FileSystem,
-    /// By number of the object: that of its life, and the hint of its writes.
+    /// By number of the object: that of its life, which is that of the file.
     lives: BTreeMap<u32, u32>,
     last: u32,
 }
@@ -65,7 +62,8 @@ impl Files {
             let is_new = record.op == TraceOp::ObjectCreate;
             let kind = if is_new { FileOpKind::Create } else { FileOpKind::Open };
             self.system.apply(&op(kind, self.last, 0, 0))?;
-            if (1..=HINT_MAX).contains(&record.hint) {
+            // Other classes of objects mean nothing to a file system.
+            if (Hint::NONE.0..=Hint::EXTREME.0).contains(&record.hint) {
                 self.system.apply(&op(FileOpKind::Hint, self.last, 0, record.hint.into()))?;
             }
             self.last
@@ -109,6 +107,7 @@ impl Iterator for Placed {
                         && record.op.is_object_op()
                         && let Err(error) = self.begin()
                     {
+                        self.at_end = true;
                         return Some(Err(self.failed(&error)));
                     }
                     match &mut self.files {

@@ -55,8 +55,6 @@ pub(super) struct Rules {
 pub(super) struct Durability {
     pub metadata: Box<dyn Metadata + Send>,
     pub rules: Rules,
-    /// Whether nothing is written twice to a slot, whatever the metadata allow.
-    moves_always: bool,
     /// Whether the mode in force makes blocks dirty.
     pub makes_dirty: bool,
     pub commits: Commits,
@@ -70,12 +68,7 @@ pub(super) struct Durability {
 }
 
 impl Durability {
-    pub fn new(
-        metadata: Box<dyn Metadata + Send>,
-        slots: u32,
-        makes_dirty: bool,
-        moves_always: bool,
-    ) -> Self {
+    pub fn new(metadata: Box<dyn Metadata + Send>, slots: u32, makes_dirty: bool) -> Self {
         let is_in_place = metadata.is_in_place();
         Self {
             rules: Rules {
@@ -85,7 +78,6 @@ impl Durability {
                 flushing: Flushing::Both,
                 commit_after: commit_after(slots),
             },
-            moves_always,
             makes_dirty,
             commits: Commits::default(),
             reuse: Reuse::new(slots),
@@ -114,7 +106,7 @@ impl Durability {
 
     /// Whether a block must leave its slot before what it holds there changes.
     pub fn must_move(&self, slot: u32) -> bool {
-        self.moves_always || !self.rules.is_in_place && self.reuse.committed.has(slot)
+        !self.rules.is_in_place && self.reuse.committed.has(slot)
     }
 
     /// Whether what is dirty in a slot goes to the disk only after a commit that speaks of it.

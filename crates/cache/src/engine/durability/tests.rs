@@ -43,7 +43,7 @@ impl Rig {
         let policies = vec![Lru::new(slots, &Params::defaults(&Lru::INFO), 0)];
         let mut directory = Directory::new(Shape::new(4096), 0, Map::Full, slots, policies);
         directory.attach(0, 1 << 30).unwrap();
-        let mut durability = Durability::new(metadata, slots, true, false);
+        let mut durability = Durability::new(metadata, slots, true);
         durability.attach(0);
         let mut timeline = Timeline::new(side(BYTES));
         timeline.add(side(1 << 30));

@@ -5,25 +5,21 @@ use nandscape_core::{
     Allocation, Applied, BlockCommand, Clocked, Extent, Op, Regions, SimTime, Store, StoreError, StoreShape,
     Token,
 };
-use std::sync::{Arc, Mutex};
-
-/// By region: bytes from its first one to its write pointer.
-pub type Pointers = Arc<Mutex<Vec<u64>>>;
 
 /// Refuses, by a panic, what regions do not take: a write before the write pointer, and beyond it, but for a
 /// gap that a slot may leave which was never written.
 pub struct Ordered {
-    pub store: Box<dyn Store + Send>,
-    pub regions: Regions,
-    pub written: Pointers,
+    store: Box<dyn Store + Send>,
+    regions: Regions,
+    /// By region: bytes from its first one to its write pointer.
+    written: Vec<u64>,
 }
 
 impl Ordered {
     /// Regions of so many bytes behind the first ones, for whole blocks of the store.
     pub fn new(store: Box<dyn Store + Send>, first: u64, bytes: u64) -> Self {
         let count = ((store.capacity_bytes() - first) / bytes) as u32;
-        let written = Arc::new(Mutex::new(vec![0; count as usize]));
-        Self { store, regions: Regions { first, bytes, count }, written }
+        Self { store, regions: Regions { first, bytes, count }, written: vec![0; count as usize] }
     }
 
     /// The same of a store that was written before; `written` gives how far each region was.
@@ -34,9 +30,8 @@ impl Ordered {
         written: impl Fn(Extent) -> u64,
     ) -> Self {
         let new = Self::new(store, first, bytes);
-        let found = (0..new.regions.count).map(|region| written(new.regions.extent(region)));
-        *new.written.lock().unwrap() = found.collect();
-        new
+        let written = (0..new.regions.count).map(|region| written(new.regions.extent(region))).collect();
+        Self { written, ..new }
     }
 
     fn region(&self, extent: Extent) -> Option<usize> {
@@ -59,14 +54,14 @@ impl Store for Ordered {
         {
             let all = self.regions.extent(region as u32);
             let start = command.extent.offset - all.offset;
-            let mut written = self.written.lock().unwrap();
+            let written = &mut self.written[region];
             match command.op {
-                Op::Trim if command.extent == all => written[region] = 0,
+                Op::Trim if command.extent == all => *written = 0,
                 Op::Trim => panic!("a trim of {} in region {region}", command.extent),
                 _ => {
-                    let pointer = written[region];
+                    let pointer = *written;
                     assert!(start >= pointer, "a write at {start} of region {region}, after {pointer}");
-                    written[region] = start + command.extent.len;
+                    *written = start + command.extent.len;
                 }
             }
         }
@@ -81,7 +76,7 @@ impl Store for Ordered {
         let Some(region) = self.region(extent) else { return self.store.allocation(extent) };
         let all = self.regions.extent(region as u32);
         let start = extent.offset - all.offset;
-        let written = self.written.lock().unwrap()[region];
+        let written = self.written[region];
         let end = if start < written { written } else { all.len };
         Allocation { is_mapped: start < written, bytes: (end - start).min(extent.len) }
     }

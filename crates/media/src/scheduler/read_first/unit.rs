@@ -180,8 +180,8 @@ impl ReadFirst {
         (0..self.slab.len()).any(|slot| self.is_held_up(slot))
     }
 
-    /// What waits for such pages goes on: one operation programs them and those that wait for them, so that
-    /// none is programmed before the other.
+    /// What waits for such pages goes on as if they were programmed: a page of the same program among it
+    /// could never be otherwise. Whatever else waits begins earlier than it would on a device.
     pub(super) fn let_go_held_up(&mut self) {
         for slot in 0..self.slab.len() {
             if self.is_held_up(slot) {
