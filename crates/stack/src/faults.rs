@@ -1,7 +1,7 @@
 //! `[faults]`: what is to go wrong with the flash, by seed or one by one.
 
 use crate::keys::{ConfigError, Result, flat, table_of};
-use nandscape_core::{Geometry, Info, Params, UnitId, keys};
+use nandscape_core::{Geometry, Info, Oob, OutOfBand as _, Params, UnitId, keys};
 use nandscape_media::faults::{Fault, FaultPlan, PowerCut, Scripted, parse_script};
 use std::collections::BTreeMap;
 
@@ -69,7 +69,8 @@ impl FaultsConfig {
                     .error(LIST, format!("faults such as 1000 program-fail; in '{fault}': {}", error.message))
             })?;
         }
-        plan.check(geometry).map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
+        plan.check(geometry, Oob::BYTES)
+            .map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
         let is_slow = plan.script.iter().any(|line| matches!(line.fault, Fault::Slow { .. }));
         if is_slow && is_compressing {
             return Err(params.error(SLOW, "no slow dies, since device.compression is below 1").into());
@@ -79,11 +80,6 @@ impl FaultsConfig {
 
     pub(crate) fn to_table(&self) -> Option<toml::Table> {
         (!self.is_default).then(|| table_of(&self.params))
-    }
-
-    /// Whether nothing is to go wrong.
-    pub fn is_empty(&self) -> bool {
-        self.plan.is_empty()
     }
 }
 

@@ -24,7 +24,7 @@ pub struct BuildOptions {
 /// besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem> {
     memory::check(config.seen_geometry())?;
-    if !config.faults.is_empty() {
+    if !config.faults.plan.is_empty() {
         let device = faulty(config, &nand_options(config, options))?;
         let over = |device: AnyDevice| layer(config, device);
         return divide(config, device, over, |part| over(Box::new(part)));
@@ -177,7 +177,7 @@ impl WithScheduler for Any<'_> {
 }
 
 pub(crate) fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
-    if config.faults.is_empty() {
+    if config.faults.plan.is_empty() {
         return Ok(medium);
     }
     let faults = Faults::new(medium, config.faults.plan.clone());

@@ -217,11 +217,6 @@ impl VectorCommand {
 pub struct SectorErrors(pub Vec<(u8, VectorError)>);
 
 impl SectorErrors {
-    /// Whether every address was done.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// A bit for each address that failed, as in a completion.
     pub fn bitmap(&self) -> u64 {
         self.0.iter().fold(0, |bits, (index, _)| bits | 1 << index)

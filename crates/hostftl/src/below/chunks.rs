@@ -88,7 +88,7 @@ impl<S: Subsystem> Below<S> {
             let issue = Issue { cause: Cause::Finish, ..issue };
             let (written, errors) = self.vector(VectorCommand::Write(list), payload, issue)?;
             done = self.device.join(done, written);
-            if !errors.is_empty() {
+            if !errors.0.is_empty() {
                 break;
             }
             from += count;

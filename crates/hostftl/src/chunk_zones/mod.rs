@@ -330,7 +330,7 @@ impl<S: Subsystem> ChunkZones<S> {
             let issue = self.issued_at(at);
             let payload = part.map_or(Payload::None, Payload::Read);
             let (read, errors) = self.below.vector(VectorCommand::Read(list), payload, issue)?;
-            if !errors.is_empty() {
+            if !errors.0.is_empty() {
                 let page = Ppn((first / u64::from(self.geometry.pages.sectors)) as u32);
                 return Err(FtlError::Flash(FlashError::Uncorrectable { page }).into());
             }

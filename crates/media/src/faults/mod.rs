@@ -25,13 +25,15 @@ use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_core::{
     BlockId, BlockState, Capabilities, FlashError, FlashResult, InjectedFault, MediumTally, Oob, OpCounts,
-    Ppn,
+    OutOfBand, Ppn,
 };
+use std::marker::PhantomData;
 
 /// A medium with faults.
 #[derive(Clone, Debug)]
-pub struct Faults<M> {
+pub struct Faults<M, O = Oob> {
     medium: M,
+    oob: PhantomData<fn() -> O>,
     plan: FaultPlan,
     rng: Xoshiro256PlusPlus,
     /// Number of the next program or erase.
@@ -67,11 +69,11 @@ pub struct FaultCounts {
     pub rotten: u64,
 }
 
-impl<M: Breakable> Faults<M> {
+impl<M: Breakable<O>, O: OutOfBand> Faults<M, O> {
     /// Wraps a medium. Refuses a plan that names a die, a page or a bit that the medium does not have.
     pub fn new(medium: M, mut plan: FaultPlan) -> Result<Self, FaultPlanError> {
         let geometry = *medium.geometry();
-        plan.check(&geometry)?;
+        plan.check(&geometry, O::BYTES)?;
         plan.script.sort_by_key(|line| line.at);
         let units = geometry.units() as usize;
         Ok(Self {
@@ -88,6 +90,7 @@ impl<M: Breakable> Faults<M> {
             counts: FaultCounts::default(),
             uncounted: OpCounts::default(),
             medium,
+            oob: PhantomData,
             plan,
         })
     }
@@ -214,11 +217,11 @@ impl<M: Breakable> Faults<M> {
     }
 }
 
-impl<M: Breakable> BlockState for Faults<M> {
+impl<M: Breakable<O>, O: OutOfBand> BlockState for Faults<M, O> {
     nandscape_core::delegate_blocks!(self, self.medium);
 }
 
-impl<M: Breakable> MediumState for Faults<M> {
+impl<M: Breakable<O>, O: OutOfBand> MediumState for Faults<M, O> {
     fn capabilities(&self) -> Capabilities {
         self.medium.capabilities()
     }
@@ -244,15 +247,15 @@ impl<M: Breakable> MediumState for Faults<M> {
     }
 }
 
-impl<M: Breakable> Medium for Faults<M> {
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<Oob> {
+impl<M: Breakable<O>, O: OutOfBand> Medium<O> for Faults<M, O> {
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<O> {
         // Where no bytes are kept, a read without a buffer is one of the data all the same.
         let wants_data = data.is_some() || !self.medium.capabilities().stores_data;
         self.check_read(page, wants_data)?;
         self.medium.read(page, data)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<Oob> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<O> {
         self.check_read(page, true)?;
         self.medium.read_part(page, start, data)
     }
@@ -261,7 +264,7 @@ impl<M: Breakable> Medium for Faults<M> {
         self.medium.prepare_read(page);
     }
 
-    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> FlashResult<()> {
+    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> FlashResult<()> {
         let block = self.medium.geometry().block_of(page);
         if block.0 >= self.medium.geometry().blocks() || self.medium.is_bad(block) {
             return self.medium.program(page, oob, data);

@@ -1,6 +1,6 @@
 //! What is to go wrong.
 
-use nandscape_core::{Geometry, Oob, OutOfBand, Ppn, UnitId};
+use nandscape_core::{Geometry, Ppn, UnitId};
 
 /// What is to go wrong with a medium. The default is nothing.
 #[derive(Clone, Debug, Default)]
@@ -96,11 +96,11 @@ impl FaultPlan {
         rates.iter().all(|rate| *rate == 0.0) && self.power_cut.is_none() && self.script.is_empty()
     }
 
-    /// Whether the device has what the script names.
-    pub fn check(&self, geometry: &Geometry) -> Result<(), FaultPlanError> {
+    /// Whether the device has what the script names; an OOB is stored in so many bytes.
+    pub fn check(&self, geometry: &Geometry, oob_bytes: usize) -> Result<(), FaultPlanError> {
         let (pages, units) = (u64::from(geometry.pages()), u64::from(geometry.units()));
         // Behind the data the OOB.
-        let bits = 8 * (u64::from(geometry.page_bytes) + Oob::BYTES as u64);
+        let bits = 8 * (u64::from(geometry.page_bytes) + oob_bytes as u64);
         for Scripted { at, fault } in &self.script {
             let below = |what, number, limit| {
                 if number < limit { Ok(()) } else { Err(FaultPlanError { what, number, at: *at, limit }) }

@@ -437,7 +437,7 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
                 *place = self.device.join(*place, read);
             }
         }
-        if !errors.is_empty() {
+        if !errors.0.is_empty() {
             return Ok((after.into_iter().fold(Token::NONE, |a, b| self.device.join(a, b)), errors));
         }
         let data = self.stores_data.then_some(&scratch[..]);
@@ -494,6 +494,6 @@ impl<O: VectorOob, D: FlashDevice<O>> VectorNamespace<D, O> {
 }
 
 fn answer(done: Token, errors: SectorErrors) -> Answer {
-    let reply = if errors.is_empty() { Reply::Nothing } else { Reply::Failed(Box::new(errors)) };
+    let reply = if errors.0.is_empty() { Reply::Nothing } else { Reply::Failed(Box::new(errors)) };
     Answer { done, reply }
 }

@@ -48,7 +48,7 @@ impl Top for Raw {
 /// Both over a device that keeps no bytes.
 pub(super) fn plain<B: Base, T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
     memory::check(config.seen_geometry())?;
-    if config.faults.is_empty() && !B::needs_oob(config) {
+    if config.faults.plan.is_empty() && !B::needs_oob(config) {
         return config.scheduler.with(Plain::<B, T> { config, options, parts: PhantomData });
     }
     B::on_any::<T>(config, faulty(config, &nand_options(config, options))?, false)

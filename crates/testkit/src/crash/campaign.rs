@@ -1,10 +1,10 @@
 //! Many cases: every configuration with every kind of buffer, seed after seed, until enough cuts were tried.
 
-use super::device::{Buffer, CrashDevice};
+use super::device::Buffer;
 use super::explore::{Case, Damage, Effort, Failure, Tally};
 use super::host::Host;
+use super::states::Open;
 use super::subject::Subject;
-use crate::shrink::Outcome;
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::faults::FaultPlan;
 use nandscape_media::{Nand, NandOptions};
@@ -16,9 +16,9 @@ pub struct Setup<'a, S: Subject = Host> {
     /// Name for messages and for `CRASH_CASE`.
     pub name: String,
     /// The wholly erased device.
-    pub nand: Nand,
+    pub nand: Nand<S::Oob>,
     /// Builds the layer on a device that is new or was cut off.
-    pub open: Box<dyn Fn(CrashDevice) -> Outcome<S::Layer> + Sync + 'a>,
+    pub open: Box<Open<'a, S::Layer, S::Oob>>,
     /// What goes wrong besides the cuts: programs and erases that fail. With any of it a layer may end
     /// read-only.
     pub plan: FaultPlan,
@@ -26,7 +26,7 @@ pub struct Setup<'a, S: Subject = Host> {
     /// whatever stands between a program and the flash.
     pub needs_flush: bool,
     /// What happens to the flash while the power is off.
-    pub damage: Option<Damage>,
+    pub damage: Option<Damage<S::Oob>>,
     /// How much is tried.
     pub effort: Effort,
 }

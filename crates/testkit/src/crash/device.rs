@@ -8,8 +8,8 @@ use super::order::{Change, OpSet, Operation};
 use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, PageRead, Ppn, ReadResult, SimTime, Token,
-    Way, words,
+    FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, OutOfBand, PageRead, Ppn, ReadResult,
+    SimTime, Token, Way, words,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, MediumState, Nand};
@@ -38,59 +38,61 @@ impl fmt::Display for Buffer {
 
 /// The device, for a layer to own. Its state stays reachable by a [`Handle`].
 #[derive(Debug)]
-pub struct CrashDevice {
+pub struct CrashDevice<O: OutOfBand = Oob> {
     geometry: Geometry,
     capabilities: Capabilities,
     causes: CauseTable,
-    core: Arc<Mutex<Core>>,
+    core: Arc<Mutex<Core<O>>>,
 }
 
 /// The state of a device that a layer owns.
-#[derive(Clone, Debug)]
-pub struct Handle(Arc<Mutex<Core>>);
+#[derive(Debug)]
+pub struct Handle<O: OutOfBand = Oob>(Arc<Mutex<Core<O>>>);
+
+impl<O: OutOfBand> Clone for Handle<O> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 #[derive(Debug)]
-struct Core {
-    medium: Faults<Nand>,
+struct Core<O: OutOfBand> {
+    medium: Faults<Nand<O>, O>,
     buffer: Buffer,
     /// End of the last operation; operations take a nanosecond, so that idle time has an end.
     free: u64,
-    recorder: Option<Recorder>,
+    recorder: Option<Recorder<O>>,
     /// Reads of places that hold nothing, which the medium does not see.
     unmapped_reads: u64,
 }
 
-impl CrashDevice {
+impl<O: OutOfBand> CrashDevice<O> {
     /// A device with this state, and the handle to it. A recording one notes each operation with what it
     /// stands on; that it can do of failed programs and erases, but not of pages that become unreadable.
-    pub fn new(mut nand: Nand, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle) {
+    pub fn new(mut nand: Nand<O>, buffer: Buffer, plan: &FaultPlan, records: bool) -> (Self, Handle<O>) {
         nand.reset_tally();
         let (geometry, lasting_programs) = (*nand.geometry(), buffer != Buffer::Volatile);
         let capabilities = Capabilities { lasting_programs, ..nand.capabilities() };
-        let recorder = records.then(|| Recorder {
-            last: vec![None; geometry.blocks() as usize],
-            taken: vec![OpSet::default(); geometry.blocks() as usize],
-            ..Recorder::default()
-        });
+        let recorder = records.then(|| Recorder::new(geometry.blocks() as usize));
         let medium = Faults::new(nand, plan.clone()).expect("a plan for this device");
         let core = Arc::new(Mutex::new(Core { medium, buffer, free: 0, recorder, unmapped_reads: 0 }));
         let device = Self { geometry, capabilities, causes: CauseTable::default(), core: Arc::clone(&core) };
         (device, Handle(core))
     }
 
-    fn core(&self) -> MutexGuard<'_, Core> {
+    fn core(&self) -> MutexGuard<'_, Core<O>> {
         lock(&self.core)
     }
 }
 
-fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+fn lock<O: OutOfBand>(core: &Mutex<Core<O>>) -> MutexGuard<'_, Core<O>> {
     // A layer that panicked is a failure that is reported as such.
     core.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-impl Handle {
+impl<O: OutOfBand> Handle<O> {
     /// What the flash holds when all that was submitted is done.
-    pub fn nand(&self) -> Nand {
+    pub fn nand(&self) -> Nand<O> {
         lock(&self.0).medium.medium().clone()
     }
 
@@ -113,7 +115,7 @@ impl Handle {
     }
 
     /// Ends the recording.
-    pub fn take_operations(&self) -> Vec<Operation> {
+    pub fn take_operations(&self) -> Vec<Operation<O>> {
         lock(&self.0).recorder.take().map(|recorder| recorder.operations).unwrap_or_default()
     }
 
@@ -123,7 +125,7 @@ impl Handle {
     }
 }
 
-impl Core {
+impl<O: OutOfBand> Core<O> {
     /// When an operation that is submitted now ends.
     fn run(&mut self, issue: Issue) -> u64 {
         let after = self.recorder.as_ref().map_or(issue.after.0, |recorder| recorder.time(issue.after));
@@ -132,14 +134,14 @@ impl Core {
     }
 
     /// The token of an operation that ends at `end`; a recording one stands for what `set` says.
-    fn token(&mut self, end: u64, set: impl FnOnce(&mut Recorder) -> OpSet) -> Token {
+    fn token(&mut self, end: u64, set: impl FnOnce(&mut Recorder<O>) -> OpSet) -> Token {
         let Some(recorder) = &mut self.recorder else { return Token(end) };
         let set = set(recorder);
         recorder.token(set, end)
     }
 
     /// An operation was done, failed, and left something.
-    fn failed(&mut self, issue: Issue, block: BlockId, change: Change) {
+    fn failed(&mut self, issue: Issue, block: BlockId, change: Change<O>) {
         self.run(issue);
         if let Some(recorder) = &mut self.recorder {
             let after = recorder.set(issue.after).clone();
@@ -148,7 +150,7 @@ impl Core {
     }
 }
 
-impl BlockState for CrashDevice {
+impl<O: OutOfBand> BlockState for CrashDevice<O> {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -170,7 +172,7 @@ impl BlockState for CrashDevice {
     }
 }
 
-impl FlashState for CrashDevice {
+impl<O: OutOfBand> FlashState for CrashDevice<O> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
@@ -225,8 +227,8 @@ impl FlashState for CrashDevice {
     }
 }
 
-impl FlashDevice for CrashDevice {
-    fn read(&mut self, page: Ppn, _: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult {
+impl<O: OutOfBand> FlashDevice<O> for CrashDevice<O> {
+    fn read(&mut self, page: Ppn, _: u32, data: Option<&mut [u8]>, issue: Issue) -> ReadResult<O> {
         let mut core = lock(&self.core);
         let read = core.medium.read(page, data);
         if matches!(read, Ok(_) | Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. })) {
@@ -252,7 +254,7 @@ impl FlashDevice for CrashDevice {
     fn program(
         &mut self,
         page: Ppn,
-        oob: Oob,
+        oob: O,
         _: u32,
         data: Option<&[u8]>,
         issue: Issue,
@@ -310,7 +312,7 @@ impl FlashDevice for CrashDevice {
     }
 }
 
-impl Clocked for CrashDevice {
+impl<O: OutOfBand> Clocked for CrashDevice<O> {
     fn completion(&self, token: Token) -> Option<SimTime> {
         let core = self.core();
         Some(SimTime(core.recorder.as_ref().map_or(token.0, |recorder| recorder.time(token))))

@@ -6,15 +6,15 @@ use super::order::Operation;
 use super::states::{Cut, Open, Recorded, States};
 use super::subject::{Promises as _, Site, Subject};
 use crate::shrink::{Outcome, guarded, listed, shrink};
-use nandscape_core::BlockState;
 use nandscape_core::rng::{below, seeded};
+use nandscape_core::{BlockState, Oob};
 use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
 use std::fmt;
 use std::io::Write as _;
 
 /// Damages pages; the number decides which.
-pub type Damage = fn(&mut Nand, u64);
+pub type Damage<O = Oob> = fn(&mut Nand<O>, u64);
 
 /// How much is tried at each cut.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ pub struct Failure {
 /// One run to be cut.
 pub struct Case<'a, S: Subject = Host> {
     /// The wholly erased device.
-    pub nand: &'a Nand,
+    pub nand: &'a Nand<S::Oob>,
     /// What stands between a program and the flash.
     pub buffer: Buffer,
     /// What goes wrong besides: programs and erases that fail.
@@ -94,11 +94,11 @@ pub struct Case<'a, S: Subject = Host> {
     /// Decides everything else.
     pub seed: u64,
     /// The layer.
-    pub open: &'a Open<'a, S::Layer>,
+    pub open: &'a Open<'a, S::Layer, S::Oob>,
     /// Answered writes are durable with a flush alone.
     pub needs_flush: bool,
     /// What happens to the flash while the power is off, after a cut of the first run.
-    pub damage: Option<Damage>,
+    pub damage: Option<Damage<S::Oob>>,
     /// How much is tried.
     pub effort: Effort,
     /// Only this cut of the first run, such as `317t`.
@@ -115,6 +115,9 @@ fn mix(seed: u64, depth: u64, cut: usize, kind: Cut) -> u64 {
     let mixed = (seed ^ (depth << 60) ^ ((cut as u64) << 8) ^ kind).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 8
 }
+
+/// The state that a run begins with, and what was promised before.
+type Begun<S> = (Nand<<S as Subject>::Oob>, Option<<S as Subject>::Promises>);
 
 struct Walk<'a, S: Subject> {
     case: &'a Case<'a, S>,
@@ -172,12 +175,12 @@ impl<S: Subject> Case<'_, S> {
     /// A run from a state of the flash, with what goes wrong after the cut that a number stands for.
     fn record(
         &self,
-        start: Nand,
+        start: Nand<S::Oob>,
         salt: u64,
         promises: Option<S::Promises>,
         steps: &[S::Step],
         shuts_down: bool,
-    ) -> Outcome<Recorded<S::Promises>> {
+    ) -> Outcome<Recorded<S::Promises, S::Oob>> {
         let medium = (self.buffer, self.promised(), &self.plan(salt));
         Recorded::new::<S>(self.open, start, medium, promises, steps, shuts_down)
     }
@@ -193,7 +196,12 @@ impl<S: Subject> Case<'_, S> {
     }
 
     /// A host on a layer that starts from a state of the flash.
-    fn host(&self, nand: Nand, plan: &FaultPlan, promises: Option<S::Promises>) -> Outcome<(S, Handle)> {
+    fn host(
+        &self,
+        nand: Nand<S::Oob>,
+        plan: &FaultPlan,
+        promises: Option<S::Promises>,
+    ) -> Outcome<(S, Handle<S::Oob>)> {
         let (device, handle) = CrashDevice::new(nand, self.buffer, plan, false);
         let layer = (self.open)(device).map_err(|error| format!("open: {error}"))?;
         let buffer = self.promised();
@@ -201,7 +209,7 @@ impl<S: Subject> Case<'_, S> {
         Ok((S::new(layer, site, promises), handle))
     }
 
-    fn start(&self) -> Outcome<(Nand, Option<S::Promises>)> {
+    fn start(&self) -> Outcome<Begun<S>> {
         let kind = self.seed % 3;
         if kind == 0 {
             return Ok((self.nand.clone(), None));
@@ -219,7 +227,7 @@ impl<S: Subject> Case<'_, S> {
 
 impl<S: Subject> Walk<'_, S> {
     /// Every cut of the first run.
-    fn all(&mut self, run: &Recorded<S::Promises>) -> Result<(), Failure> {
+    fn all(&mut self, run: &Recorded<S::Promises, S::Oob>) -> Result<(), Failure> {
         let effort = self.case.effort;
         let mut states = States::new(run);
         self.tally.operations += run.operations.len() as u64;
@@ -264,7 +272,7 @@ impl<S: Subject> Walk<'_, S> {
     }
 
     /// Recovers and reads; a deep check goes on working, shuts down and opens again.
-    fn check(&self, nand: Nand, promises: S::Promises, salt: u64, is_deep: bool) -> Outcome {
+    fn check(&self, nand: Nand<S::Oob>, promises: S::Promises, salt: u64, is_deep: bool) -> Outcome {
         let case = self.case;
         let (mut host, handle) = case.host(nand, &case.plan(salt), Some(promises))?;
         host.check_invariants();
@@ -293,7 +301,7 @@ impl<S: Subject> Walk<'_, S> {
     }
 
     /// Cuts at each operation of the recovery and of a few requests after it.
-    fn again(&mut self, nand: Nand, promises: S::Promises, salt: usize) -> Outcome {
+    fn again(&mut self, nand: Nand<S::Oob>, promises: S::Promises, salt: usize) -> Outcome {
         let case = self.case;
         let steps = S::steps(case.seed ^ ((salt as u64) << 24) ^ 2, 4, case.nand.geometry().page_bytes);
         let run = case
@@ -321,7 +329,7 @@ impl<S: Subject> Walk<'_, S> {
 
     /// Ten cuts in a row, each during or soon after the recovery from the one before; then there is room for
     /// everything to be overwritten.
-    fn row(&mut self, nand: Nand, promises: S::Promises, salt: usize) -> Outcome {
+    fn row(&mut self, nand: Nand<S::Oob>, promises: S::Promises, salt: usize) -> Outcome {
         let case = self.case;
         let page_bytes = case.nand.geometry().page_bytes;
         let mut rng = seeded(mix(case.seed, 2, salt, Cut::Lost));

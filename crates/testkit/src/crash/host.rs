@@ -7,7 +7,7 @@ use super::promise::{Made, PagePromises};
 use super::subject::{Site, Subject, Sure};
 use crate::shrink::Outcome;
 use nandscape_core::{
-    BlockState, Extent, FlashError, Ftl, FtlError, FtlResult, Hint, Lpn, MapJournal, Ppn, SimTime, Token,
+    BlockState, Extent, FlashError, Ftl, FtlError, FtlResult, Hint, Lpn, MapJournal, Oob, Ppn, SimTime, Token,
 };
 use nandscape_media::Medium as _;
 
@@ -33,6 +33,7 @@ pub struct Host {
 }
 
 impl Subject for Host {
+    type Oob = Oob;
     type Layer = Layer;
     type Step = Step;
     type Promises = PagePromises;

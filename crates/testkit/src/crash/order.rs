@@ -1,6 +1,6 @@
 //! Sets of operations, and what must be on the flash before what.
 
-use nandscape_core::{BlockId, Oob, Ppn};
+use nandscape_core::{BlockId, Oob, OutOfBand, Ppn};
 use nandscape_media::{Breakable as _, Medium, Nand};
 use std::sync::Arc;
 
@@ -45,11 +45,11 @@ impl OpSet {
 }
 
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum Change<O = Oob> {
     /// A page was programmed.
     Program {
         page: Ppn,
-        oob: Oob,
+        oob: O,
         data: Option<Arc<[u8]>>,
     },
     Erase {
@@ -70,19 +70,19 @@ pub enum Change {
 
 /// A change with what it stands on.
 #[derive(Clone, Debug)]
-pub struct Operation {
-    pub change: Change,
+pub struct Operation<O = Oob> {
+    pub change: Change<O>,
     /// Every operation that is on the flash whenever this one is: what it waited for, and what was done to
     /// its block before.
     pub needs: OpSet,
 }
 
-impl Operation {
+impl<O: OutOfBand> Operation<O> {
     pub const fn is_erase(&self) -> bool {
         matches!(self.change, Change::Erase { .. })
     }
 
-    pub fn apply(&self, nand: &mut Nand) {
+    pub fn apply(&self, nand: &mut Nand<O>) {
         let result = match &self.change {
             Change::Program { page, oob, data } => nand.program(*page, *oob, data.as_deref()),
             Change::Erase { block } => nand.erase(*block),
@@ -100,7 +100,7 @@ impl Operation {
     }
 
     /// Does half of it.
-    pub fn tear(&self, nand: &mut Nand) {
+    pub fn tear(&self, nand: &mut Nand<O>) {
         match &self.change {
             Change::Program { page, .. } | Change::FailedProgram { page } => nand
                 .tear_program(*page)
@@ -112,14 +112,10 @@ impl Operation {
     }
 }
 
-impl std::fmt::Display for Operation {
+impl<O: OutOfBand> std::fmt::Display for Operation<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.change {
-            Change::Program { page, oob, .. } => write!(
-                f,
-                "program of page {} (logical page {}, stream {}, sequence {})",
-                page.0, oob.lpn.0, oob.stream, oob.seq
-            ),
+            Change::Program { page, oob, .. } => write!(f, "program of page {} ({oob:?})", page.0),
             Change::Erase { block } => write!(f, "erase of block {}", block.0),
             Change::FailedProgram { page } => write!(f, "failing program of page {}", page.0),
             Change::FailedErase { block } => write!(f, "failing erase of block {}", block.0),

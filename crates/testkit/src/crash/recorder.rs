@@ -5,9 +5,9 @@ use super::order::{Change, OpSet, Operation};
 use nandscape_core::{BlockId, Token};
 
 /// What is recorded of a run that is going to be cut.
-#[derive(Debug, Default)]
-pub(super) struct Recorder {
-    pub operations: Vec<Operation>,
+#[derive(Debug)]
+pub(super) struct Recorder<O> {
+    pub operations: Vec<Operation<O>>,
     /// The last operation of each block.
     pub last: Vec<Option<usize>>,
     /// By block, what its programs waited for before a buffer took them.
@@ -18,7 +18,18 @@ pub(super) struct Recorder {
     pub tokens: Vec<(OpSet, u64)>,
 }
 
-impl Recorder {
+impl<O> Recorder<O> {
+    /// Nothing yet, on a device of so many blocks.
+    pub fn new(blocks: usize) -> Self {
+        Self {
+            operations: Vec::new(),
+            last: vec![None; blocks],
+            taken: vec![OpSet::default(); blocks],
+            programs: OpSet::default(),
+            tokens: Vec::new(),
+        }
+    }
+
     pub fn set(&self, token: Token) -> &OpSet {
         static NONE: std::sync::LazyLock<OpSet> = std::sync::LazyLock::new(OpSet::default);
         if token == Token::NONE { &NONE } else { &self.tokens[token.0 as usize - 1].0 }
@@ -42,7 +53,7 @@ impl Recorder {
     }
 
     /// Notes an operation on a block; gives what is on the flash once it is.
-    pub fn push(&mut self, change: Change, block: BlockId, after: &OpSet) -> OpSet {
+    pub fn push(&mut self, change: Change<O>, block: BlockId, after: &OpSet) -> OpSet {
         let mut needs = self.before(block);
         needs.unite(after);
         let number = self.operations.len();

@@ -5,12 +5,13 @@ use super::order::{OpSet, Operation};
 use super::subject::{Site, Subject, Sure};
 use crate::shrink::Outcome;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
+use nandscape_core::{Oob, OutOfBand};
 use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
 use std::fmt;
 
 /// Builds a layer on a device that is new or was cut off, or says why not.
-pub type Open<'a, L> = dyn Fn(CrashDevice) -> Outcome<L> + Sync + 'a;
+pub type Open<'a, L, O = Oob> = dyn Fn(CrashDevice<O>) -> Outcome<L> + Sync + 'a;
 
 /// How a run is cut before operation N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,19 +35,19 @@ impl fmt::Display for Cut {
 }
 
 /// A run from a state of the flash, with what was done and promised in it.
-pub struct Recorded<P> {
-    start: Nand,
+pub struct Recorded<P, O: OutOfBand> {
+    start: Nand<O>,
     buffer: Buffer,
-    pub operations: Vec<Operation>,
+    pub operations: Vec<Operation<O>>,
     sure: Sure,
     pub promises: P,
 }
 
-impl<P> Recorded<P> {
+impl<P, O: OutOfBand> Recorded<P, O> {
     /// Starts a layer, reads everything, does the steps, and shuts down if told to.
-    pub fn new<S: Subject<Promises = P>>(
-        open: &Open<'_, S::Layer>,
-        start: Nand,
+    pub fn new<S: Subject<Promises = P, Oob = O>>(
+        open: &Open<'_, S::Layer, O>,
+        start: Nand<O>,
         medium: (Buffer, Buffer, &FaultPlan),
         promises: Option<P>,
         steps: &[S::Step],
@@ -72,16 +73,16 @@ impl<P> Recorded<P> {
 
 /// The states that cuts of a run leave, made one after the other: what the host knows to be there is done
 /// once and for all.
-pub struct States<'a, P> {
-    run: &'a Recorded<P>,
+pub struct States<'a, P, O: OutOfBand> {
+    run: &'a Recorded<P, O>,
     cut: usize,
     events: usize,
     sure: OpSet,
-    base: Nand,
+    base: Nand<O>,
 }
 
-impl<'a, P> States<'a, P> {
-    pub fn new(run: &'a Recorded<P>) -> Self {
+impl<'a, P, O: OutOfBand> States<'a, P, O> {
+    pub fn new(run: &'a Recorded<P, O>) -> Self {
         Self { run, cut: 0, events: 0, sure: OpSet::default(), base: run.start.clone() }
     }
 
@@ -126,11 +127,11 @@ impl<'a, P> States<'a, P> {
         lines.collect()
     }
 
-    pub fn state(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> Nand {
+    pub fn state(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus) -> Nand<O> {
         self.make(kind, rng, |_, _| {})
     }
 
-    fn make(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus, mut note: impl FnMut(usize, char)) -> Nand {
+    fn make(&self, kind: Cut, rng: &mut Xoshiro256PlusPlus, mut note: impl FnMut(usize, char)) -> Nand<O> {
         let mut nand = self.base.clone();
         let operations = &self.run.operations;
         // Shares of what may be there that is there.

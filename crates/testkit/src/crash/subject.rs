@@ -3,13 +3,14 @@
 use super::device::{Buffer, Handle};
 use super::order::OpSet;
 use crate::shrink::Outcome;
+use nandscape_core::{Oob, OutOfBand};
 use std::fmt::Debug;
 
 /// Where a layer runs.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct Site<O: OutOfBand = Oob> {
     /// The device below the layer.
-    pub handle: Handle,
+    pub handle: Handle<O>,
     /// The buffer between a program and the flash whose promises the layer's answers give.
     pub buffer: Buffer,
     /// Blocks fail, so that there may be too few of them one day.
@@ -29,6 +30,8 @@ pub type Sure = Vec<(usize, OpSet)>;
 /// A host on a layer: does requests, notes what it was promised, and knows what must be on the flash for
 /// that.
 pub trait Subject: Sized {
+    /// What the layer keeps beside the data of a page.
+    type Oob: OutOfBand;
     /// What is built on a device.
     type Layer;
     /// A request.
@@ -37,7 +40,7 @@ pub trait Subject: Sized {
     type Promises: Promises;
 
     /// A host on a layer that was started; without promises, on a device that was never used.
-    fn new(layer: Self::Layer, site: Site, promises: Option<Self::Promises>) -> Self;
+    fn new(layer: Self::Layer, site: Site<Self::Oob>, promises: Option<Self::Promises>) -> Self;
 
     /// Random requests.
     fn steps(seed: u64, count: usize, page_bytes: u32) -> Vec<Self::Step>;

@@ -1,7 +1,6 @@
 //! `zone-files`: a store of files on zones.
 
 mod crash;
-mod load;
 mod placement;
 mod random;
 mod space;
@@ -9,8 +8,8 @@ mod space;
 use super::support::{params_of, setup};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Extent, Geometry, Hint, NamespaceError, NamespaceResult, ObjectCommand, ObjectError, ObjectId,
-    ObjectReport, ObjectSpace, Oob, Params, Reply, SimTime, Subsystem,
+    Extent, Geometry, Hint, NamespaceResult, ObjectCommand, ObjectId, ObjectReport, Oob, Params, Reply,
+    SimTime, Subsystem,
 };
 use nandscape_hostftl::ZoneFiles;
 use nandscape_hostftl::zone_files::{INFO, Sabotage};
@@ -18,6 +17,7 @@ use nandscape_media::Nand;
 use nandscape_media::faults::FaultPlan;
 use nandscape_namespace::zones::{FlashRules, ZoneSetup, ZonedNamespace};
 use nandscape_testkit::crash::{Buffer, CrashDevice, Handle};
+use nandscape_testkit::objects::crash::{is_full, space};
 
 type Crashing = ZoneFiles<ZonedNamespace<CrashDevice, Oob>>;
 
@@ -78,17 +78,6 @@ fn create<S: Subsystem>(files: &mut S, object: u64, hint: Hint) {
     submit(files, create, Payload::None, SimTime::ZERO).unwrap();
 }
 
-fn space<S: Subsystem>(files: &mut S) -> ObjectSpace {
-    match submit(files, ObjectCommand::Space, Payload::None, SimTime::ZERO) {
-        Ok(Reply::Space(space)) => *space,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn report<S: Subsystem>(files: &S) -> ObjectReport {
     files.inspect().objects().expect("a store of objects")
-}
-
-fn is_full(error: &NamespaceError) -> bool {
-    matches!(error, NamespaceError::Object(ObjectError::Full | ObjectError::TooMany))
 }

@@ -1,6 +1,5 @@
 //! Space: never full while anything can be reclaimed, zones that fail, what is free can be written.
 
-use super::load::{FILES, Mix, Plain, apply, find, submit as submit_request};
 use super::{GEOMETRY, create, is_full, open_nand, params, report, space, submit, write};
 use crate::support::{TimedZones, is_read_only, nand, setup, timed};
 use nandscape_core::command::Payload;
@@ -11,6 +10,7 @@ use nandscape_core::{
 use nandscape_hostftl::ZoneFiles;
 use nandscape_media::Timing;
 use nandscape_media::faults::FaultPlan;
+use nandscape_testkit::objects::load::{Mix, OBJECTS, Plain, apply, find, submit as submit_request};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
@@ -205,7 +205,7 @@ fn files_outlive_failing_zones() {
                 drop(files);
                 let plan = FaultPlan { seed: seed ^ (step << 8), ..plan.clone() };
                 (files, handle) = open_nand(handle.nand(), &[], &plan);
-                for id in 1..=FILES {
+                for id in 1..=OBJECTS {
                     assert_eq!(
                         find(&mut files, id).unwrap().as_ref(),
                         plain.get(&id),

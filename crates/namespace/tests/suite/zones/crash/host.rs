@@ -326,6 +326,7 @@ impl ZoneHost {
 }
 
 impl Subject for ZoneHost {
+    type Oob = Oob;
     type Layer = Zoned;
     type Step = Step;
     type Promises = ZonePromises;

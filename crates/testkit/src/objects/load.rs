@@ -1,6 +1,6 @@
-//! Random commands on few files, and what files are after them.
+//! Random commands on few objects, and what objects are after them.
 
-use super::Crashing;
+use crate::shrink::Outcome;
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng, Xoshiro256PlusPlus, below};
 use nandscape_core::{
@@ -8,14 +8,17 @@ use nandscape_core::{
 };
 use std::collections::BTreeMap;
 
-/// Numbers of files that are used.
-pub const FILES: u64 = 12;
+/// Numbers of objects that are used: from 1 to this.
+pub const OBJECTS: u64 = 12;
 
-/// A file as it must be.
+/// An object as it must be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plain {
+    /// What it holds, up to its end.
     pub bytes: Vec<u8>,
+    /// Its attributes.
     pub attributes: Vec<u8>,
+    /// Its lifetime class.
     pub hint: u16,
 }
 
@@ -37,22 +40,27 @@ impl Plain {
 /// A command with its payload.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// What to do.
     pub command: ObjectCommand,
+    /// Bytes of a write or of attributes.
     pub data: Vec<u8>,
 }
 
 /// Which commands there are, and how large.
 #[derive(Clone, Copy, Debug)]
 pub struct Mix {
+    /// Bytes of a write.
     pub most_bytes: u64,
+    /// Bytes up to which writes make objects grow.
     pub most_size: u64,
+    /// Half of the offsets are multiples of this.
     pub unit: u64,
 }
 
 impl Mix {
-    /// A random command, for files as they are.
+    /// A random command, for objects as they are.
     pub fn request(self, rng: &mut Xoshiro256PlusPlus, files: &BTreeMap<u64, Plain>) -> Request {
-        let id = 1 + below(rng, FILES);
+        let id = 1 + below(rng, OBJECTS);
         let object = ObjectId(id);
         let known = files.get(&id);
         let Some(file) = known else {
@@ -85,7 +93,7 @@ impl Mix {
             72..80 => plain(ObjectCommand::Delete { object }),
             80..84 => plain(ObjectCommand::Hint { object, hint: Hint(below(rng, 6) as u16) }),
             84..94 => {
-                let other = 1 + below(rng, FILES);
+                let other = 1 + below(rng, OBJECTS);
                 let replaces = (other != id && files.contains_key(&other)).then_some(ObjectId(other));
                 // Long enough that no two are equal.
                 let len = 8 + below(rng, 60);
@@ -101,7 +109,7 @@ fn bytes(rng: &mut Xoshiro256PlusPlus, len: u64) -> Vec<u8> {
     (0..len).map(|_| rng.next_u64() as u8).collect()
 }
 
-/// Does to plain files what a command does.
+/// Does to plain objects what a command does.
 pub fn apply(files: &mut BTreeMap<u64, Plain>, request: &Request) {
     match request.command {
         ObjectCommand::Create { object, hint } => {
@@ -130,16 +138,16 @@ pub fn apply(files: &mut BTreeMap<u64, Plain>, request: &Request) {
 }
 
 /// Submits a command.
-pub fn submit(files: &mut Crashing, request: &Request, at: SimTime) -> NamespaceResult<Token> {
+pub fn submit<S: Subsystem>(store: &mut S, request: &Request, at: SimTime) -> NamespaceResult<Token> {
     let payload = if request.data.is_empty() { Payload::None } else { Payload::Write(&request.data) };
-    files.submit(0, request.command.into(), payload, at).map(|answer| answer.done)
+    store.submit(0, request.command.into(), payload, at).map(|answer| answer.done)
 }
 
-/// A file as it is; nothing where there is none.
-pub fn find(files: &mut Crashing, id: u64) -> Result<Option<Plain>, String> {
+/// An object as it is; nothing where there is none.
+pub fn find<S: Subsystem>(store: &mut S, id: u64) -> Outcome<Option<Plain>> {
     let object = ObjectId(id);
     let get = ObjectCommand::GetAttributes { object };
-    let found = match files.submit(0, get.into(), Payload::None, SimTime::ZERO) {
+    let found = match store.submit(0, get.into(), Payload::None, SimTime::ZERO) {
         Ok(answer) => answer.reply,
         Err(NamespaceError::Object(_)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
@@ -148,7 +156,7 @@ pub fn find(files: &mut Crashing, id: u64) -> Result<Option<Plain>, String> {
     let size = found.status.size;
     let mut bytes = vec![0xa5; size as usize + 100];
     let read = ObjectCommand::Read { object, extent: Extent::new(0, bytes.len() as u64) };
-    let read = files.submit(0, read.into(), Payload::Read(&mut bytes), SimTime::ZERO);
+    let read = store.submit(0, read.into(), Payload::Read(&mut bytes), SimTime::ZERO);
     let reply = read.map_err(|error| format!("read of object {id}: {error}"))?.reply;
     if reply != Reply::Bytes(size) || bytes[size as usize..].iter().any(|byte| *byte != 0xa5) {
         return Err(format!("a read behind the end of object {id} at {size} gives {reply:?}"));
