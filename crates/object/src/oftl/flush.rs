@@ -1,0 +1,286 @@
+//! From memory to the flash: data pages, and the metadata of objects with its differences.
+
+use super::Oftl;
+use super::format::{leaf_page, object_record};
+use super::layout::{Known, LOST, NOWHERE, PLANNED, is_page};
+use super::object::Object;
+use super::oob::{ObjectOob, PageKind};
+use super::patch::Patch;
+use super::program::{Page, Write};
+use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Lpn, NamespaceResult, Ppn, SimTime, Token};
+
+/// A data page that is to be programmed.
+struct Whole {
+    page: u32,
+    /// Where the page was.
+    old: Option<u32>,
+    patch: Patch,
+    /// It was put together from differences.
+    is_merged: bool,
+    /// What it was read from, and when that is there; nothing if the patch says it all.
+    below: Option<(Vec<u8>, Token)>,
+}
+
+impl<D: FlashDevice<ObjectOob>> Oftl<D> {
+    /// Writes what an object has in memory.
+    pub(super) fn flush_object(&mut self, id: u64, at: SimTime) -> NamespaceResult<()> {
+        let Some(slot) = self.table.slot(id) else { return Ok(()) };
+        let object = self.table.get(slot);
+        if object.is_dirty() {
+            let data = (object.dirty.len() + object.diffs.len()) as u64;
+            let leaves = object.layout.leaves().count() as u64 + object.dirty.len() as u64;
+            let metadata = self.sizes.parts(object.record_bytes(&self.sizes)) + leaves + 2;
+            self.make_room(data, metadata, at)?;
+        }
+        self.write_object(id, false, at)
+    }
+
+    /// The same, without looking for room; with `all`, its metadata says everything afterwards.
+    pub(super) fn write_object(&mut self, id: u64, all: bool, at: SimTime) -> NamespaceResult<()> {
+        let Some(slot) = self.table.slot(id) else { return Ok(()) };
+        let mut object = self.table.take(slot);
+        let before = object.dirty_bytes;
+        let result = self.write_taken(&mut object, all, at);
+        if result.is_ok() {
+            (object.dirty_bytes, object.dirty_since) = (0, None);
+        } else {
+            // What could not be written stays.
+            object.dirty_bytes = object.dirty.values().map(|patch| u64::from(patch.covered())).sum();
+        }
+        self.table.dirty_bytes = self.table.dirty_bytes + object.dirty_bytes - before;
+        self.table.put_back(slot, object);
+        result
+    }
+
+    fn write_taken(&mut self, object: &mut Object, all: bool, at: SimTime) -> NamespaceResult<()> {
+        let has_news = object.is_dirty() || (all && object.lags);
+        if !has_news {
+            return Ok(());
+        }
+        let mut pages = self.plan(object);
+        if let Err(error) = self.read_below(object, &mut pages, at) {
+            give_back(object, pages);
+            return Err(error);
+        }
+        let is_eager = !self.config.lazy_index && (object.lags || !pages.is_empty());
+        let with_metadata = object.needs_meta || all || is_eager;
+        let metadata =
+            if with_metadata { self.metadata_pages(object, all || is_eager) } else { (Vec::new(), 0) };
+        let mut left = (pages.len() + metadata.0.len()) as u32 + metadata.1;
+        // Of an object that is larger than a window, pages of a window's size are written together.
+        let most = self.config.window * self.blocks.pages;
+        let together = |left: u32| if left > 2 * most { most } else { left };
+        let mut write = self.begin(together(left), at);
+        self.counts.data_writes += u64::from(!pages.is_empty());
+        pages.reverse();
+        while let Some(page) = pages.pop() {
+            if write.is_complete() {
+                write = self.begin(together(left), at);
+            }
+            left -= 1;
+            if let Err(error) = self.write_data(object, &page, &mut write) {
+                pages.push(page);
+                give_back(object, pages);
+                return Err(error);
+            }
+        }
+        if write.is_complete() && left > 0 {
+            write = self.begin(left, at);
+        }
+        if with_metadata {
+            self.write_metadata(object, metadata, &mut write)?;
+        } else {
+            object.lags = true;
+        }
+        assert!(write.is_complete(), "object {}: {write:?}", object.id);
+        if object.lags {
+            let stale = object.layout.leaves().filter(|(_, leaf)| leaf.known != Known::Whole).count() as u64;
+            let parts = self.sizes.parts(object.record_bytes(&self.sizes) + object.diff_bytes());
+            self.table.lags(object.id, parts + stale);
+        } else {
+            self.table.caught_up(object.id);
+        }
+        Ok(())
+    }
+
+    /// Takes what was written since the last flush: whole pages are to be programmed, parts become
+    /// differences. Differences that have no room in the metadata become pages again, those first that take
+    /// the most.
+    fn plan(&self, object: &mut Object) -> Vec<Whole> {
+        let page_bytes = self.sizes.page_bytes;
+        let mut pages = Vec::new();
+        for (page, patch) in std::mem::take(&mut object.dirty) {
+            if patch.covers(0, page_bytes) {
+                if object.diffs.remove(&page).is_some() {
+                    object.needs_meta = true;
+                }
+                let old = object.layout.set(page, PLANNED);
+                pages.push(Whole { page, old, patch, is_merged: false, below: None });
+                continue;
+            }
+            match object.diffs.get_mut(&page) {
+                Some(diff) => diff.overlay(&patch),
+                None => drop(object.diffs.insert(page, patch)),
+            }
+            object.needs_meta = true;
+        }
+        let mut bytes = object.diff_bytes();
+        while bytes > 0 {
+            let room = self.sizes.diff_room(object.record_bytes(&self.sizes));
+            if self.config.diffs && bytes <= room {
+                break;
+            }
+            let largest =
+                object.diffs.iter().max_by_key(|(page, patch)| (patch.covered(), std::cmp::Reverse(**page)));
+            let page = *largest.expect("there are differences").0;
+            let patch = object.diffs.remove(&page).expect("it was found");
+            bytes = object.diff_bytes();
+            let old = object.layout.set(page, PLANNED);
+            pages.push(Whole { page, old, patch, is_merged: true, below: None });
+        }
+        pages
+    }
+
+    /// Reads what lies below differences that become pages.
+    fn read_below(&mut self, object: &Object, pages: &mut [Whole], at: SimTime) -> NamespaceResult<()> {
+        for whole in pages.iter_mut().filter(|whole| whole.is_merged) {
+            let len = object.page_len(whole.page, &self.sizes);
+            let Some(old) = whole.old else { continue };
+            if whole.patch.covers(0, len) {
+                continue;
+            }
+            if old == LOST {
+                return Err(lost(whole.page));
+            }
+            let (_, data, done) = self.read_page(old, Cause::Merge, at).map_err(FtlError::Flash)?;
+            whole.below = Some((data, done));
+        }
+        Ok(())
+    }
+
+    /// Programs a data page of an object.
+    fn write_data(&mut self, object: &mut Object, whole: &Whole, write: &mut Write) -> NamespaceResult<()> {
+        let mut buffer = Vec::new();
+        let after = whole.below.as_ref().map_or(Token::NONE, |below| below.1);
+        if self.sizes.stores_data {
+            buffer = match &whole.below {
+                Some((data, _)) => data.clone(),
+                None => vec![0; self.sizes.page_bytes as usize],
+            };
+            whole.patch.apply(0, &mut buffer);
+        }
+        let page = Page {
+            kind: PageKind::Data,
+            object: object.id,
+            offset: whole.page,
+            len: object.page_len(whole.page, &self.sizes),
+            version: write.tid,
+            data: self.sizes.stores_data.then_some(buffer.as_slice()),
+            after,
+            cause: if whole.is_merged { Cause::Merge } else { Cause::Host },
+        };
+        let place = self.program(write, &page)?;
+        object.layout.set(whole.page, place);
+        if let Some(old) = whole.old {
+            self.blocks.invalidate(old);
+        }
+        self.counts.merged_pages += u64::from(whole.is_merged);
+        Ok(())
+    }
+
+    /// Leaves that have to be written with the metadata, and pages of the metadata itself.
+    fn metadata_pages(&mut self, object: &mut Object, all: bool) -> (Vec<u32>, u32) {
+        let blocks = &mut self.blocks;
+        object.layout.drop_empty(|place| blocks.invalidate(place));
+        let mut leaves = Vec::new();
+        if object.layout.run_bytes(self.sizes.inline_bytes).is_some() {
+            object.layout.is_inline(|place| blocks.invalidate(place));
+        } else {
+            let is_due = |leaf: &super::layout::Leaf| {
+                leaf.page == NOWHERE || leaf.known == Known::Stale || (all && leaf.known == Known::Lags)
+            };
+            leaves.extend(object.layout.leaves().filter(|(_, leaf)| is_due(leaf)).map(|(number, _)| number));
+        }
+        let bytes = object.record_bytes(&self.sizes) + object.diff_bytes();
+        (leaves, self.sizes.parts(bytes) as u32)
+    }
+
+    /// Programs layout pages and metadata of an object.
+    fn write_metadata(
+        &mut self,
+        object: &mut Object,
+        (leaves, parts): (Vec<u32>, u32),
+        write: &mut Write,
+    ) -> NamespaceResult<()> {
+        let page_bytes = self.sizes.page_bytes as usize;
+        let stores_data = self.sizes.stores_data;
+        let plain = Page {
+            kind: PageKind::Layout,
+            object: object.id,
+            offset: 0,
+            len: page_bytes as u32,
+            version: write.tid,
+            data: None,
+            after: Token::NONE,
+            cause: Cause::Meta,
+        };
+        for number in leaves {
+            let leaf = object.layout.leaf(number).expect("it is due");
+            let data = stores_data.then(|| leaf_page(leaf.places(), object.id, page_bytes as u32));
+            let page = Page { offset: number, data: data.as_deref(), ..plain };
+            let place = self.program(write, &page)?;
+            let leaf = object.layout.leaf_mut(number).expect("it is due");
+            let old = std::mem::replace(&mut leaf.page, place);
+            (leaf.tid, leaf.known) = (write.tid, Known::Whole);
+            self.blocks.invalidate(old);
+        }
+        self.counts.metadata_writes += 1;
+        self.counts.diff_bytes += object.diffs.values().map(|patch| u64::from(patch.covered())).sum::<u64>();
+        let mut places = vec![NOWHERE; parts as usize];
+        let mut record = Vec::new();
+        // The first part is last: it has the places of the others.
+        for part in (0..parts).rev() {
+            if stores_data && (part == 0 || record.is_empty()) {
+                record = object_record(object, write.tid, &places[1..], &self.sizes);
+                record.resize(parts as usize * page_bytes, 0);
+            }
+            let data = record.get(part as usize * page_bytes..(part as usize + 1) * page_bytes);
+            let page = Page { kind: PageKind::Object, offset: part, data, ..plain };
+            places[part as usize] = self.program(write, &page)?;
+        }
+        for old in std::mem::replace(&mut object.parts, places) {
+            self.blocks.invalidate(old);
+        }
+        for id in object.replaced.drain(..) {
+            self.table.replacing.remove(&id);
+        }
+        (object.meta_tid, object.needs_meta) = (write.tid, false);
+        object.lags = object.layout.leaves().any(|(_, leaf)| leaf.known != Known::Whole);
+        let end = object.size.div_ceil(page_bytes as u64);
+        let cost = object.cost(object.touched, end, object.attributes.len() as u64, &self.sizes);
+        self.table.moved_to(object.id, object.place(), cost);
+        self.table.removals.remove(&object.id);
+        Ok(())
+    }
+}
+
+/// Pages that were not programmed go back to where they came from.
+fn give_back(object: &mut Object, pages: Vec<Whole>) {
+    for whole in pages {
+        match whole.old {
+            Some(old) => drop(object.layout.set(whole.page, old)),
+            None => object.layout.remove(whole.page, whole.page + 1, |_| {}),
+        }
+        let patches = if whole.is_merged { &mut object.diffs } else { &mut object.dirty };
+        patches.insert(whole.page, whole.patch);
+    }
+    object.needs_meta = true;
+}
+
+/// A read of a page whose data is lost.
+pub(super) fn lost(page: u32) -> nandscape_core::NamespaceError {
+    let _ = Lpn(page);
+    FtlError::Flash(FlashError::Uncorrectable { page: Ppn(page) }).into()
+}
+
+const _: () = assert!(!is_page(PLANNED) && !is_page(LOST));

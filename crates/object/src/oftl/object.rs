@@ -1,0 +1,164 @@
+//! An object in memory.
+
+use super::layout::{LEAF_HEAD, Layout, NOWHERE, RUN};
+use super::patch::Patch;
+use nandscape_core::{Hint, SimTime};
+use std::collections::BTreeMap;
+
+/// Bytes of a metadata record before its lists.
+pub(super) const HEAD: u64 = 64;
+/// Bytes of a diff extent: offset in the object, length, place in the record.
+pub(super) const DIFF_EXTENT: u64 = 16;
+/// Bytes of a leaf in the metadata of its object.
+pub(super) const LEAF: u64 = 16;
+
+/// What does not change of all objects of a store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub page_bytes: u32,
+    /// Pages of a leaf.
+    pub leaf_pages: u32,
+    /// Most bytes of places in the metadata of an object; if there are more, they go to layout pages.
+    pub inline_bytes: u64,
+    pub stores_data: bool,
+}
+
+impl Sizes {
+    pub const fn new(page_bytes: u32, stores_data: bool) -> Self {
+        let leaf_pages = (page_bytes - LEAF_HEAD) / 4;
+        Self { page_bytes, leaf_pages, inline_bytes: page_bytes as u64 / 4, stores_data }
+    }
+
+    /// A patch without ranges.
+    pub fn patch(&self) -> Patch {
+        Patch::new(if self.stores_data { self.page_bytes as usize } else { 0 })
+    }
+
+    /// Pages of a record, which has the places of all of them but the first in it.
+    pub const fn parts(&self, bytes: u64) -> u64 {
+        let page = self.page_bytes as u64;
+        let mut parts = bytes.div_ceil(page);
+        while parts * page < bytes + 4 * (parts - 1) {
+            parts += 1;
+        }
+        parts
+    }
+
+    /// Bytes for diff extents and their data in a record that has `bytes` besides.
+    pub const fn diff_room(&self, bytes: u64) -> u64 {
+        let parts = self.parts(bytes);
+        parts * self.page_bytes as u64 - 4 * (parts - 1) - bytes
+    }
+}
+
+/// An object.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub id: u64,
+    pub size: u64,
+    pub hint: Hint,
+    pub attributes: Box<[u8]>,
+    pub layout: Layout,
+    /// Differences from the pages on the flash, which are in the metadata; by logical page.
+    pub diffs: BTreeMap<u32, Patch>,
+    /// What was written since the last flush.
+    pub dirty: BTreeMap<u32, Patch>,
+    pub dirty_bytes: u64,
+    /// Logical pages with anything in them.
+    pub touched: u64,
+    /// Places of its metadata.
+    pub parts: Vec<u32>,
+    /// The write of its metadata.
+    pub meta_tid: u64,
+    /// Objects that are deleted with the next metadata.
+    pub replaced: Vec<u64>,
+    /// Since when it has something to flush.
+    pub dirty_since: Option<SimTime>,
+    /// The next flush has to write metadata.
+    pub needs_meta: bool,
+    /// Back pointers say something that the metadata does not.
+    pub lags: bool,
+}
+
+impl Object {
+    pub fn new(id: u64, hint: Hint, sizes: &Sizes) -> Self {
+        Self {
+            id,
+            size: 0,
+            hint,
+            attributes: Box::default(),
+            layout: Layout::new(sizes.leaf_pages),
+            diffs: BTreeMap::new(),
+            dirty: BTreeMap::new(),
+            dirty_bytes: 0,
+            touched: 0,
+            parts: Vec::new(),
+            meta_tid: 0,
+            replaced: Vec::new(),
+            dirty_since: None,
+            needs_meta: true,
+            lags: false,
+        }
+    }
+
+    /// Whether anything of a logical page is on the flash or about to be.
+    #[inline]
+    pub fn has(&self, page: u32) -> bool {
+        self.layout.get(page).is_some() || self.diffs.contains_key(&page) || self.dirty.contains_key(&page)
+    }
+
+    /// Bytes that count of a logical page.
+    pub fn page_len(&self, page: u32, sizes: &Sizes) -> u32 {
+        let start = u64::from(page) * u64::from(sizes.page_bytes);
+        self.size.saturating_sub(start).min(sizes.page_bytes.into()) as u32
+    }
+
+    /// Bytes of its metadata without diffs.
+    pub fn record_bytes(&self, sizes: &Sizes) -> u64 {
+        let places = self.layout.run_bytes(sizes.inline_bytes);
+        let places = places.unwrap_or_else(|| LEAF * self.layout.leaves().count() as u64);
+        HEAD + self.attributes.len() as u64 + 8 * self.replaced.len() as u64 + places
+    }
+
+    /// Bytes of its diffs in the metadata.
+    pub fn diff_bytes(&self) -> u64 {
+        let bytes = |patch: &Patch| DIFF_EXTENT * patch.ranges().len() as u64 + u64::from(patch.covered());
+        self.diffs.values().map(bytes).sum()
+    }
+
+    /// Pages that it can take, once it has so many touched ones, of which none is behind `end`: each on its
+    /// own, layout pages if the metadata has no room for their places, and metadata.
+    pub fn cost(&self, touched: u64, end: u64, attributes: u64, sizes: &Sizes) -> u64 {
+        let most_inline = (4 + RUN) * touched;
+        let leaves = if most_inline <= sizes.inline_bytes {
+            0
+        } else {
+            touched.min(end.div_ceil(sizes.leaf_pages.into()) + 1)
+        };
+        let places = most_inline.min(sizes.inline_bytes).max(LEAF * leaves);
+        let replaced = 8 * self.replaced.len() as u64;
+        touched + leaves + sizes.parts(HEAD + attributes + replaced + places)
+    }
+
+    /// Where its first metadata page is, if it has any.
+    pub fn place(&self) -> u32 {
+        self.parts.first().copied().unwrap_or(NOWHERE)
+    }
+
+    /// Whether a flush has something to do.
+    pub fn is_dirty(&self) -> bool {
+        self.needs_meta || !self.dirty.is_empty()
+    }
+
+    /// Memory in bytes, roughly.
+    pub fn bytes(&self) -> u64 {
+        let patches = |patches: &BTreeMap<u32, Patch>| {
+            patches.values().map(|patch| 64 + u64::from(patch.covered())).sum::<u64>()
+        };
+        size_of::<Self>() as u64
+            + self.attributes.len() as u64
+            + self.layout.bytes()
+            + patches(&self.diffs)
+            + patches(&self.dirty)
+    }
+}

@@ -1,0 +1,507 @@
+//! Commands of hosts.
+
+use super::Oftl;
+use super::flush::lost;
+use super::layout::{LOST, is_page};
+use super::object::Object;
+use super::oob::ObjectOob;
+use nandscape_core::command::Payload;
+use nandscape_core::object::MOST_ATTRIBUTES;
+use nandscape_core::{
+    Answer, Cause, Extent, FlashDevice, FtlError, Hint, Issue, NamespaceError, NamespaceResult,
+    ObjectAttributes, ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Ppn, Reply, SimTime,
+    Submitted, Token, Way,
+};
+
+/// Logical pages are below this number.
+const MOST_PAGES: u64 = 1 << 31;
+/// With so many replaced objects the metadata is written.
+const MOST_REPLACED: usize = 16;
+
+impl<D: FlashDevice<ObjectOob>> Oftl<D> {
+    #[inline]
+    pub(super) fn object(&mut self, command: ObjectCommand, payload: Payload<'_>, at: SimTime) -> Submitted {
+        if !command.writes_nothing() {
+            self.refuse_if_stopped()?;
+        }
+        self.reading = Token::NONE;
+        let mut reply = Reply::Nothing;
+        let done = match command {
+            ObjectCommand::Write { object, extent, hint } => {
+                let data = if let Payload::Write(data) = payload { Some(data) } else { None };
+                check_len(extent, data.map(<[u8]>::len))?;
+                self.hosts.writes += 1;
+                self.hosts.write_bytes += extent.len;
+                self.hosts.write_pages += extent.page_count(self.sizes.page_bytes);
+                let slot = self.find(object, at)?;
+                self.write(slot, extent, data, hint, at)?
+            }
+            ObjectCommand::Read { object, extent } => {
+                let data = if let Payload::Read(data) = payload { Some(data) } else { None };
+                check_len(extent, data.as_ref().map(|data| data.len()))?;
+                self.hosts.reads += 1;
+                let slot = self.find(object, at)?;
+                let bytes = self.table.get(slot).size.saturating_sub(extent.offset).min(extent.len);
+                self.hosts.read_bytes += bytes;
+                self.hosts.read_pages = self.hosts.read_bytes.div_ceil(self.sizes.page_bytes.into());
+                let data = data.map(|data| &mut data[..bytes as usize]);
+                reply = Reply::Bytes(bytes);
+                self.read(slot, Extent::new(extent.offset, bytes), data, at)?
+            }
+            ObjectCommand::Create { object, hint } => self.create(object, hint, at)?,
+            ObjectCommand::Delete { object } => {
+                let slot = self.find(object, at)?;
+                self.delete(slot, None);
+                Token::NONE
+            }
+            ObjectCommand::Truncate { object, size } => {
+                let slot = self.find(object, at)?;
+                self.hosts.trims += 1;
+                self.truncate(slot, size, at)?;
+                Token::NONE
+            }
+            ObjectCommand::Punch { object, extent } => {
+                let slot = self.find(object, at)?;
+                self.hosts.trims += 1;
+                let end = extent.end().min(self.table.get(slot).size);
+                self.hosts.trim_bytes += end.saturating_sub(extent.offset);
+                if extent.offset < end {
+                    self.clear(slot, Extent::new(extent.offset, end - extent.offset), at);
+                }
+                Token::NONE
+            }
+            ObjectCommand::Hint { object, hint } => {
+                let slot = self.find(object, at)?;
+                let object = self.table.get_mut(slot);
+                (object.hint, object.needs_meta) = (hint, true);
+                self.table.touch(slot, at);
+                Token::NONE
+            }
+            ObjectCommand::Flush { object } => {
+                self.hosts.flushes += 1;
+                self.flush(object, at)?
+            }
+            ObjectCommand::SetAttributes { object, replaces } => {
+                let bytes = if let Payload::Write(bytes) = payload { bytes } else { &[] };
+                self.set_attributes(object, replaces, bytes, at)?;
+                Token::NONE
+            }
+            ObjectCommand::GetAttributes { object } => {
+                let slot = self.find(object, at)?;
+                let status = self.status(slot);
+                let bytes = self.table.get(slot).attributes.clone();
+                reply = Reply::Attributes(Box::new(ObjectAttributes { status, bytes }));
+                Token::NONE
+            }
+            ObjectCommand::List => {
+                let ids: Vec<u64> = self.table.entries().map(|(id, _)| id).collect();
+                let statuses = ids.into_iter().map(|id| {
+                    let slot = self.find(ObjectId(id), at)?;
+                    Ok(self.status(slot))
+                });
+                reply = Reply::Objects(statuses.collect::<NamespaceResult<_>>()?);
+                Token::NONE
+            }
+            ObjectCommand::Space => {
+                reply = Reply::Space(Box::new(self.space()));
+                Token::NONE
+            }
+        };
+        let is_flush = matches!(command, ObjectCommand::Flush { .. });
+        if self.stopped.is_none() && (is_flush || !command.writes_nothing()) {
+            self.settle(at)?;
+        }
+        Ok(Answer { done: self.device.join(done, self.reading), reply })
+    }
+
+    /// The slot of an object, which is read from the flash if it is not in memory.
+    #[inline]
+    pub(super) fn find(&mut self, object: ObjectId, at: SimTime) -> NamespaceResult<u32> {
+        match self.table.slot(object.0) {
+            Some(slot) => Ok(slot),
+            None => self.load(object.0, at),
+        }
+    }
+
+    fn status(&self, slot: u32) -> ObjectStatus {
+        let object = self.table.get(slot);
+        let pages = self.table.entry(object.id).map_or(0, |entry| entry.cost);
+        ObjectStatus {
+            object: ObjectId(object.id),
+            size: object.size,
+            hint: object.hint,
+            allocated: pages * u64::from(self.sizes.page_bytes),
+        }
+    }
+
+    pub(super) fn space(&self) -> ObjectSpace {
+        let page = u64::from(self.sizes.page_bytes);
+        let free = self.config.capacity - self.table.charged.min(self.config.capacity);
+        let rooms: u64 = self.blocks.windows.iter().map(|window| window.room).sum();
+        let erased = self.blocks.free_count * u64::from(self.blocks.pages) + rooms;
+        ObjectSpace {
+            capacity: self.config.capacity * page,
+            live: self.table.charged * page,
+            free: free * page,
+            reclaimable: free.saturating_sub(erased) * page,
+        }
+    }
+
+    fn create(&mut self, object: ObjectId, hint: Hint, at: SimTime) -> NamespaceResult<Token> {
+        let id = object.0;
+        if self.table.entry(id).is_some() {
+            return Err(ObjectError::Exists.into());
+        }
+        // What the flash says of the number's last object is over first.
+        if let Some(by) = self.table.replacing.get(&id).copied() {
+            self.flush_object(by, at)?;
+        }
+        if self.table.deleted.contains(&id) {
+            self.write_deletions(at)?;
+        }
+        let new = Object::new(id, hint, &self.sizes);
+        let cost = new.cost(0, 0, 0, &self.sizes);
+        self.check_room(cost)?;
+        let slot = self.table.add(new);
+        self.table.charge(id, cost);
+        self.table.touch(slot, at);
+        Ok(Token::NONE)
+    }
+
+    fn check_room(&self, more: u64) -> NamespaceResult<()> {
+        if more > 0 && self.table.charged + more > self.config.capacity {
+            return Err(ObjectError::Full.into());
+        }
+        Ok(())
+    }
+
+    /// What an object would be charged with.
+    fn cost(&self, slot: u32, touched: u64, size: u64, attributes: usize) -> u64 {
+        let end = size.div_ceil(self.sizes.page_bytes.into());
+        self.table.get(slot).cost(touched, end, attributes as u64, &self.sizes)
+    }
+
+    fn recharge(&mut self, slot: u32) {
+        let object = self.table.get(slot);
+        let cost = self.cost(slot, object.touched, object.size, object.attributes.len());
+        self.table.charge(object.id, cost);
+    }
+
+    /// Deletes an object, by itself or with the metadata of the one that replaces it.
+    fn delete(&mut self, slot: u32, by: Option<u64>) {
+        let object = self.table.remove(slot);
+        for (_, place) in object.layout.iter() {
+            self.blocks.invalidate(place);
+        }
+        for (_, leaf) in object.layout.leaves() {
+            self.blocks.invalidate(leaf.page);
+        }
+        for place in &object.parts {
+            self.blocks.invalidate(*place);
+        }
+        let is_known = !object.parts.is_empty();
+        for id in object.replaced.iter().copied().chain(is_known.then_some(object.id)) {
+            self.table.replacing.remove(&id);
+            match by.and_then(|by| self.table.slot(by).map(|slot| (by, slot))) {
+                Some((by, slot)) => {
+                    self.table.get_mut(slot).replaced.push(id);
+                    self.table.replacing.insert(id, by);
+                }
+                None => drop(self.table.deleted.insert(id)),
+            }
+        }
+    }
+
+    fn set_attributes(
+        &mut self,
+        object: ObjectId,
+        replaces: Option<ObjectId>,
+        bytes: &[u8],
+        at: SimTime,
+    ) -> NamespaceResult<()> {
+        if bytes.len() > MOST_ATTRIBUTES {
+            let expected = format!("at most {MOST_ATTRIBUTES} bytes of attributes");
+            return Err(NamespaceError::Refused { extent: Extent::new(0, bytes.len() as u64), expected });
+        }
+        let slot = self.find(object, at)?;
+        let replaced = replaces.map(|id| self.find(id, at)).transpose()?;
+        if replaced == Some(slot) {
+            let expected = format!("another object to replace than {object} itself");
+            return Err(NamespaceError::Refused { extent: Extent::new(0, 0), expected });
+        }
+        let old = self.table.get(slot);
+        let cost = self.cost(slot, old.touched, old.size, bytes.len() + 8 * MOST_REPLACED);
+        let before = self.table.entry(object.0).map_or(0, |entry| entry.cost);
+        self.check_room(cost.saturating_sub(before))?;
+        let changed = self.table.get_mut(slot);
+        (changed.attributes, changed.needs_meta) = (bytes.into(), true);
+        if let Some(replaced) = replaced {
+            self.delete(replaced, Some(object.0));
+        }
+        self.recharge(slot);
+        self.table.touch(slot, at);
+        if self.table.get(slot).replaced.len() >= MOST_REPLACED {
+            self.flush_object(object.0, at)?;
+            self.recharge(slot);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        slot: u32,
+        extent: Extent,
+        data: Option<&[u8]>,
+        hint: Option<Hint>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
+        if extent.len == 0 {
+            return Ok(Token::NONE);
+        }
+        let page_bytes = self.sizes.page_bytes;
+        if extent.end().div_ceil(page_bytes.into()) >= MOST_PAGES {
+            return Err(ObjectError::Full.into());
+        }
+        let object = self.table.get(slot);
+        let id = object.id;
+        let new = extent.pages(page_bytes).filter(|span| !object.has(span.lpn.0)).count() as u64;
+        let (touched, size) = (object.touched + new, object.size.max(extent.end()));
+        let cost = self.cost(slot, touched, size, object.attributes.len());
+        let before = self.table.entry(id).map_or(0, |entry| entry.cost);
+        self.check_room(cost.saturating_sub(before))?;
+        self.table.charge(id, cost);
+        let object = self.table.get_mut(slot);
+        if object.hint == Hint::NOT_SET && hint.is_some() {
+            (object.hint, object.needs_meta) = (hint.unwrap_or_default(), true);
+        }
+        // What one window takes is written together.
+        let most = u64::from(self.config.window) * self.geometry.block_bytes();
+        let mut done = Token::NONE;
+        let mut from = extent.offset;
+        while from < extent.end() {
+            let to = extent.end().min((from / most + 1) * most);
+            let part = data.map(|data| &data[(from - extent.offset) as usize..(to - extent.offset) as usize]);
+            self.keep(slot, Extent::new(from, to - from), part, at);
+            let passed = self.device.pass(Way::In, (to - from) as u32, at, Token::NONE);
+            done = self.device.join(done, passed);
+            if self.config.sync {
+                self.flush_object(id, at)?;
+            }
+            while self.table.dirty_bytes > self.config.cache_bytes {
+                let Some((oldest, _)) = self.table.oldest() else { break };
+                self.flush_object(oldest, at)?;
+                self.collect_if_short(at)?;
+                done = self.device.join(done, self.written);
+            }
+            from = to;
+        }
+        if self.config.sync {
+            let durable = self.durable(at)?;
+            done = self.device.join(done, durable);
+        }
+        Ok(done)
+    }
+
+    /// Keeps what was written in memory.
+    #[inline]
+    fn keep(&mut self, slot: u32, extent: Extent, data: Option<&[u8]>, at: SimTime) {
+        let sizes = self.sizes;
+        let object = self.table.get_mut(slot);
+        let mut more = 0;
+        for span in extent.pages(sizes.page_bytes) {
+            object.touched += u64::from(!object.has(span.lpn.0));
+            let patch = object.dirty.entry(span.lpn.0).or_insert_with(|| sizes.patch());
+            let before = patch.covered();
+            let part = data.map(|data| &data[span.at as usize..][..span.len as usize]);
+            patch.write(span.start, span.start + span.len, part);
+            more += u64::from(patch.covered() - before);
+        }
+        object.size = object.size.max(extent.end());
+        object.dirty_bytes += more;
+        self.table.dirty_bytes += more;
+        self.table.touch(slot, at);
+    }
+
+    fn read(
+        &mut self,
+        slot: u32,
+        extent: Extent,
+        mut data: Option<&mut [u8]>,
+        at: SimTime,
+    ) -> NamespaceResult<Token> {
+        let mut done = Token::NONE;
+        let object = self.table.get(slot);
+        let mut in_memory = 0;
+        for span in extent.pages(self.sizes.page_bytes) {
+            let (page, start, end) = (span.lpn.0, span.start, span.start + span.len);
+            let (diff, dirty) = (object.diffs.get(&page), object.dirty.get(&page));
+            let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
+            let is_covered = [diff, dirty].into_iter().flatten().any(|patch| patch.covers(start, end));
+            let place = if is_covered { None } else { object.layout.get(page) };
+            let mut nothing = [];
+            let part = part.unwrap_or(&mut nothing);
+            match place {
+                Some(LOST) => return Err(lost(page)),
+                Some(place) => {
+                    assert!(is_page(place), "page {page} of object {} is at {place}", object.id);
+                    let issue = Issue::new(at, Cause::Host);
+                    let read = if self.sizes.stores_data && !part.is_empty() {
+                        self.device.read_part(Ppn(place), start, part, issue)
+                    } else {
+                        self.device.read(Ppn(place), span.len, None, issue)
+                    };
+                    let read = read.map_err(FtlError::Flash)?;
+                    done = self.device.join(done, read.done);
+                }
+                None => {
+                    part.fill(0);
+                    in_memory += span.len;
+                }
+            }
+            for patch in [diff, dirty].into_iter().flatten() {
+                if !part.is_empty() {
+                    patch.apply(start, part);
+                }
+            }
+        }
+        if in_memory > 0 {
+            let passed = self.device.pass(Way::Out, in_memory, at, Token::NONE);
+            done = self.device.join(done, passed);
+        }
+        Ok(done)
+    }
+
+    /// Makes bytes read as zeroes: whole pages are nowhere, parts of others are written.
+    fn clear(&mut self, slot: u32, extent: Extent, at: SimTime) {
+        let page_bytes = self.sizes.page_bytes;
+        let (first, count) = extent.whole_pages(page_bytes);
+        for end in extent.ragged_ends(page_bytes) {
+            self.zero(
+                slot,
+                (end.offset / u64::from(page_bytes)) as u32,
+                end.offset % u64::from(page_bytes),
+                end.len,
+            );
+        }
+        self.drop_pages(slot, first as u32, (first + count) as u32);
+        self.recharge(slot);
+        self.table.touch(slot, at);
+    }
+
+    /// Zeroes a part of a page where anything is.
+    fn zero(&mut self, slot: u32, page: u32, start: u64, len: u64) {
+        let sizes = self.sizes;
+        let object = self.table.get_mut(slot);
+        if !object.has(page) {
+            return;
+        }
+        let patch = object.dirty.entry(page).or_insert_with(|| sizes.patch());
+        let before = patch.covered();
+        patch.write(start as u32, (start + len) as u32, None);
+        let more = u64::from(patch.covered() - before);
+        object.dirty_bytes += more;
+        self.table.dirty_bytes += more;
+    }
+
+    /// Pages hold nothing any more.
+    fn drop_pages(&mut self, slot: u32, from: u32, to: u32) {
+        if from >= to {
+            return;
+        }
+        let object = self.table.get_mut(slot);
+        let id = object.id;
+        let mut gone = std::collections::BTreeSet::new();
+        let mut less = 0;
+        let mut is_known = false;
+        let dirty: Vec<u32> = object.dirty.range(from..to).map(|(page, _)| *page).collect();
+        for page in dirty {
+            let patch = object.dirty.remove(&page).expect("it was found");
+            less += u64::from(patch.covered());
+            gone.insert(page);
+        }
+        let diffs: Vec<u32> = object.diffs.range(from..to).map(|(page, _)| *page).collect();
+        for page in diffs {
+            object.diffs.remove(&page);
+            gone.insert(page);
+            is_known = true;
+        }
+        let mapped: Vec<u32> = object.layout.within(from, to).collect();
+        gone.extend(mapped);
+        let blocks = &mut self.blocks;
+        object.layout.remove(from, to, |place| {
+            blocks.invalidate(place);
+            is_known = true;
+        });
+        object.touched -= gone.len() as u64;
+        object.dirty_bytes -= less;
+        object.needs_meta |= is_known;
+        self.table.dirty_bytes -= less;
+        if is_known {
+            self.table.removals.insert(id);
+        }
+    }
+
+    fn truncate(&mut self, slot: u32, size: u64, at: SimTime) -> NamespaceResult<()> {
+        let page_bytes = u64::from(self.sizes.page_bytes);
+        if size.div_ceil(page_bytes) >= MOST_PAGES {
+            return Err(ObjectError::Full.into());
+        }
+        let object = self.table.get(slot);
+        let (id, old) = (object.id, object.size);
+        let cost = self.cost(slot, object.touched, size, object.attributes.len());
+        let before = self.table.entry(id).map_or(0, |entry| entry.cost);
+        if size > old {
+            self.check_room(cost.saturating_sub(before))?;
+        }
+        if size < old {
+            let (page, start) = ((size / page_bytes) as u32, size % page_bytes);
+            // What is behind the end reads as zeroes if the object grows again.
+            if start > 0 {
+                self.zero(slot, page, start, (old - size).min(page_bytes - start));
+            }
+            self.drop_pages(slot, size.div_ceil(page_bytes) as u32, old.div_ceil(page_bytes) as u32);
+        }
+        let object = self.table.get_mut(slot);
+        (object.size, object.needs_meta) = (size, object.needs_meta || size != old);
+        self.recharge(slot);
+        self.table.touch(slot, at);
+        Ok(())
+    }
+
+    /// Makes durable what was answered, of an object or of all.
+    pub(super) fn flush(&mut self, object: Option<ObjectId>, at: SimTime) -> NamespaceResult<Token> {
+        match object {
+            Some(object) => {
+                if self.table.entry(object.0).is_none() {
+                    return Err(ObjectError::Unknown.into());
+                }
+                if self.stopped.is_none() {
+                    self.flush_object(object.0, at)?;
+                }
+            }
+            None if self.stopped.is_none() => self.flush_all(at)?,
+            None => {}
+        }
+        self.durable(at)
+    }
+
+    pub(super) fn flush_all(&mut self, at: SimTime) -> NamespaceResult<()> {
+        while let Some((id, _)) = self.table.oldest() {
+            self.flush_object(id, at)?;
+            self.collect_if_short(at)?;
+        }
+        self.write_deletions(at)
+    }
+}
+
+/// A payload has to be as long as its extent.
+fn check_len(extent: Extent, len: Option<usize>) -> NamespaceResult<()> {
+    match len {
+        Some(len) if len as u64 != extent.len => {
+            let expected = format!("a payload of {} bytes, not {len}", extent.len);
+            Err(NamespaceError::Refused { extent, expected })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,5 @@
+//! The object-based translation layer on flash in memory.
+
+mod crash;
+mod random;
+mod support;

@@ -1,0 +1,34 @@
+//! Random commands against plain objects in memory.
+
+use super::support::{Objects, nand, open, params};
+use nandscape_media::faults::FaultPlan;
+use nandscape_object::oftl::Sabotage;
+use nandscape_testkit::crash::{Buffer, CrashDevice};
+use nandscape_testkit::objects::load::Mix;
+use nandscape_testkit::objects::random::{self, Run};
+
+fn run(seed: u64, keys: &[(&str, &str)], steps: u64, mix: Mix) -> u64 {
+    let open = |device| open(device, &params(keys), Sabotage::None);
+    random::run::<Objects>(&nand(), open, Run { seed, steps, mix })
+}
+
+#[test]
+fn objects_are_what_was_written_over_restarts() {
+    let small = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
+    let tiny = Mix { most_bytes: 200, most_size: 2_000, unit: 64 };
+    let large = Mix { most_bytes: 20_000, most_size: 40_000, unit: 512 };
+    run(1, &[], 30_000, small);
+    run(2, &[("sync", "true")], 15_000, small);
+    run(3, &[("diffs", "false")], 15_000, small);
+    run(4, &[("lazy_index", "false"), ("cache", "2KiB")], 15_000, small);
+    run(5, &[("flush_after", "100ns"), ("victim", "fifo")], 15_000, tiny);
+    assert!(run(6, &[("cache", "16KiB")], 8_000, large) > 0, "space runs out");
+    assert!(run(7, &[("cache", "0"), ("window", "2"), ("op", "0.1")], 8_000, large) > 0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_changes_nothing() {
+    let (device, _) = CrashDevice::new(nand(), Buffer::None, &FaultPlan::default(), false);
+    let mut store = open(device, &params(&[]), Sabotage::None).unwrap();
+    random::refusals(&mut store);
+}
