@@ -16,8 +16,8 @@ use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
 use crate::kinds::{
-    KINDS, STACK, StackKind, VECTOR, ZONE, f2fs as f2fs_kind, host_ftl, kind_of, pblk, vector, xfs, zone,
-    zone_files,
+    KINDS, STACK, StackKind, VECTOR, ZONE, f2fs as f2fs_kind, host_ftl, kind_of, oftl, pblk, vector, xfs,
+    zone, zone_files,
 };
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
@@ -219,7 +219,8 @@ impl StackConfig {
 
     /// Whether hosts see files and no bytes of a device.
     pub fn stores_objects(&self) -> bool {
-        self.stack.info.name == zone_files::KIND.info.name || self.has_file_system()
+        let own = [zone_files::KIND.info.name, oftl::KIND.info.name];
+        own.contains(&self.stack.info.name) || self.has_file_system()
     }
 
     /// What files of a workload are put on.

@@ -5,6 +5,7 @@ pub(crate) mod directed;
 pub(crate) mod dm_zoned;
 pub(crate) mod f2fs;
 pub(crate) mod host_ftl;
+pub(crate) mod oftl;
 pub(crate) mod pblk;
 pub(crate) mod vector;
 pub(crate) mod xfs;
@@ -63,6 +64,7 @@ pub static KINDS: &[StackKind] = &[
     vector::KIND,
     pblk::KIND,
     host_ftl::KIND,
+    oftl::KIND,
 ];
 
 const NAMES: &[&str] = &[
@@ -80,6 +82,7 @@ const NAMES: &[&str] = &[
     vector::KIND.info.name,
     pblk::KIND.info.name,
     host_ftl::KIND.info.name,
+    oftl::KIND.info.name,
 ];
 
 keys! { PARAMS:

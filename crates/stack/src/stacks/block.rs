@@ -1,6 +1,6 @@
 //! Block devices: a translation layer on the device.
 
-use super::StackEntry;
+use super::{Over, StackEntry};
 use crate::flash::{divided, subsystem};
 use crate::kinds::{BLOCK, StackKind, directed, f2fs, xfs};
 
@@ -15,6 +15,6 @@ const fn of(kind: &'static StackKind) -> StackEntry {
     StackEntry {
         kind,
         plain: |config, options| Ok(Box::new(subsystem(config, options)?)),
-        over: |config, device, lasts| Ok(Box::new(divided(config, device, lasts)?)),
+        over: Over::Pages(|config, device, lasts| Ok(Box::new(divided(config, device, lasts)?))),
     }
 }

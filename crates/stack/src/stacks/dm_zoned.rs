@@ -2,14 +2,14 @@
 
 use super::plain::{Base, Top, plain};
 use super::zone::Zones;
-use super::{Boxed, StackEntry, host_layer};
+use super::{Boxed, Over, StackEntry, host_layer};
 use crate::config::{Result, StackConfig};
 use crate::kinds::dm_zoned::KIND;
 use nandscape_core::Subsystem;
 use nandscape_hostftl::DmZoned;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: plain::<Zones, Chunks>, over: Zones::on_any::<Chunks> };
+    StackEntry { kind: &KIND, plain: plain::<Zones, Chunks>, over: Over::Pages(Zones::on_any::<Chunks>) };
 
 /// Chunks over zones.
 struct Chunks;

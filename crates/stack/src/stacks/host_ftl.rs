@@ -1,7 +1,7 @@
 //! The translation layers of the device as software of the host, over vector access.
 
 use super::vector::namespace;
-use super::{Boxed, StackEntry, unsuited};
+use super::{Boxed, Over, StackEntry, unsuited};
 use crate::config::{Result, StackConfig};
 use crate::flash::{divided, faulty, nand_options};
 use crate::kinds::host_ftl::KIND;
@@ -16,7 +16,7 @@ pub const ENTRY: StackEntry = StackEntry {
         memory::check(config.seen_geometry())?;
         over(config, faulty(config, &nand_options(config, options))?, false)
     },
-    over,
+    over: Over::Pages(over),
 };
 
 fn over(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {

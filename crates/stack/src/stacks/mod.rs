@@ -4,6 +4,7 @@
 mod block;
 mod dm_zoned;
 mod host_ftl;
+mod oftl;
 mod pblk;
 mod plain;
 mod vector;
@@ -30,8 +31,18 @@ pub struct StackEntry {
     pub kind: &'static StackKind,
     /// Builds it over a device that keeps no bytes.
     pub(crate) plain: fn(&StackConfig, BuildOptions) -> Result<Boxed>,
-    /// Builds it over a device of any type; the flag says whether the device lasts longer than the process.
-    pub(crate) over: fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>,
+    /// Builds it over a device that keeps bytes.
+    pub(crate) over: Over,
+}
+
+/// What a stack needs of a device that keeps bytes.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// Pages with the OOB of logical pages, of a device of any type; the flag says whether it lasts longer
+    /// than the process.
+    Pages(fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>),
+    /// Pages with an OOB of its own, which only memory keeps so far.
+    Memory(fn(&StackConfig) -> Result<Boxed>),
 }
 
 /// Every stack, in the order of [`crate::kinds::KINDS`].
@@ -50,6 +61,7 @@ pub static STACKS: &[StackEntry] = &[
     vector::ENTRY,
     pblk::ENTRY,
     host_ftl::ENTRY,
+    oftl::ENTRY,
 ];
 
 /// The stack of a configuration.
@@ -63,13 +75,26 @@ pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Boxed> {
     memory::check(config.seen_geometry())?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
-    over(&config, Box::new(nand(&config, &config.nand)?), false)
+    match stack_of(&config).over {
+        Over::Pages(_) => over(&config, Box::new(nand(&config, &config.nand)?), false),
+        Over::Memory(build) => in_front(&config, build(&config)?),
+    }
 }
 
 /// The stack over a medium, which `lasts` longer than the process or not, with the interfaces in front.
 pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, lasts: bool) -> Result<Boxed> {
+    let Over::Pages(build) = stack_of(config).over else {
+        return Err(ConfigError::Unsuited(format!(
+            "stack.kind = {} with an image: an image does not keep its back pointers; expected no image",
+            config.stack.info.name
+        )));
+    };
     let device = with_time(config, with_faults(config, medium)?);
-    let subsystem = (stack_of(config).over)(config, device, lasts)?;
+    in_front(config, build(config, device, lasts)?)
+}
+
+/// A stack with the interfaces in front.
+fn in_front(config: &StackConfig, subsystem: Boxed) -> Result<Boxed> {
     let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
     config.with_interfaces(Place::Served, over_flash)
 }

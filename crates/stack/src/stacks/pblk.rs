@@ -2,7 +2,7 @@
 
 use super::plain::{Base, Top, plain};
 use super::vector::namespace;
-use super::{Boxed, StackEntry, host_layer};
+use super::{Boxed, Over, StackEntry, host_layer};
 use crate::config::{Result, StackConfig};
 use crate::kinds::pblk::KIND;
 use nandscape_core::{FlashDevice, Subsystem};
@@ -11,7 +11,7 @@ use nandscape_namespace::vector::VectorOob;
 use nandscape_namespace::zones::ZoneOob;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: plain::<Chunks, Lines>, over: Chunks::on_any::<Lines> };
+    StackEntry { kind: &KIND, plain: plain::<Chunks, Lines>, over: Over::Pages(Chunks::on_any::<Lines>) };
 
 /// Vector access with an OOB of the host's.
 struct Chunks;

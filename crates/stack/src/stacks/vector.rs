@@ -1,7 +1,7 @@
 //! Vector access, and zones that the host makes of chunks.
 
 use super::plain::{Base, Raw, Top, plain};
-use super::{Boxed, StackEntry, refuse_block_only, unsuited};
+use super::{Boxed, Over, StackEntry, refuse_block_only, unsuited};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::kinds::vector::{
     CACHED_UNITS, FAILED_PROGRAM, KIND, RESETS_FREE, RESETS_OPEN, SPANS_PLANES, WIDTH,
@@ -13,7 +13,7 @@ use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorOob, Vec
 use nandscape_namespace::zones::ZoneOob;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: plain::<Chunks, Raw>, over: Chunks::on_any::<Raw> };
+    StackEntry { kind: &KIND, plain: plain::<Chunks, Raw>, over: Over::Pages(Chunks::on_any::<Raw>) };
 
 /// Zones of chunks.
 pub(super) struct Chunks;

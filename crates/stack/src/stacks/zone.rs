@@ -1,7 +1,7 @@
 //! Zones, and the stack that gives hosts nothing else.
 
 use super::plain::{Base, Raw, Top, plain};
-use super::{Boxed, StackEntry, host_ftl, refuse_block_only};
+use super::{Boxed, Over, StackEntry, host_ftl, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
@@ -22,7 +22,7 @@ use nandscape_namespace::zones::{
 use std::collections::BTreeMap;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: plain::<Zones, Raw>, over: Zones::on_any::<Raw> };
+    StackEntry { kind: &KIND, plain: plain::<Zones, Raw>, over: Over::Pages(Zones::on_any::<Raw>) };
 
 /// Zones for a file system in front of the stack.
 pub const F2FS: StackEntry = StackEntry { kind: &f2fs::ON_ZONES, ..ENTRY };

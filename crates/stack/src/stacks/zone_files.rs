@@ -3,7 +3,7 @@
 use super::plain::{Base, Top, plain};
 use super::vector::Chunks;
 use super::zone::Zones;
-use super::{Boxed, StackEntry, host_layer};
+use super::{Boxed, Over, StackEntry, host_layer};
 use crate::config::{Result, StackConfig};
 use crate::kinds::zone_files::KIND;
 use nandscape_core::Subsystem;
@@ -15,10 +15,10 @@ pub const ENTRY: StackEntry = StackEntry {
         let plain = if config.is_on_vector() { plain::<Chunks, Files> } else { plain::<Zones, Files> };
         plain(config, options)
     },
-    over: |config, device, lasts| {
+    over: Over::Pages(|config, device, lasts| {
         let over = if config.is_on_vector() { Chunks::on_any::<Files> } else { Zones::on_any::<Files> };
         over(config, device, lasts)
-    },
+    }),
 };
 
 /// The store over zones.

@@ -1,0 +1,55 @@
+//! An object store on the device.
+
+use super::{Boxed, Over, StackEntry, refuse_block_only};
+use crate::config::{ConfigError, Result, StackConfig};
+use crate::flash::{BuildOptions, nand_options, timed};
+use crate::kinds::oftl::KIND;
+use crate::memory;
+use nandscape_core::FlashDevice;
+use nandscape_media::faults::Faults;
+use nandscape_media::scheduler::WithScheduler;
+use nandscape_media::{Nand, NandOptions, Scheduler};
+use nandscape_object::oftl::ObjectOob;
+use nandscape_object::{ObjectStoreError, Oftl};
+
+pub const ENTRY: StackEntry = StackEntry {
+    kind: &KIND,
+    plain: |config, options: BuildOptions| {
+        memory::check(config.seen_geometry())?;
+        config.scheduler.with(Store { config, options: nand_options(config, options) })
+    },
+    over: Over::Memory(|config| config.scheduler.with(Store { config, options: config.nand.clone() })),
+};
+
+/// The store over a device in memory, compiled for its scheduler.
+struct Store<'a> {
+    config: &'a StackConfig,
+    options: NandOptions,
+}
+
+impl WithScheduler for Store<'_> {
+    type Out = Result<Boxed>;
+
+    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
+        let Self { config, mut options } = self;
+        // Blocks are programmed in order, on every device.
+        options.capabilities.out_of_order_program = false;
+        let nand = Nand::<ObjectOob>::with_oob(*config.seen_geometry(), &options)
+            .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
+        if config.faults.plan.is_empty() {
+            return on(config, timed::<_, S, ObjectOob>(config, nand));
+        }
+        let faults = Faults::new(nand, config.faults.plan.clone())
+            .map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
+        on(config, timed::<_, S, ObjectOob>(config, faults))
+    }
+}
+
+fn on<D: FlashDevice<ObjectOob> + Send + 'static>(config: &StackConfig, device: D) -> Result<Boxed> {
+    refuse_block_only(config)?;
+    let store = Oftl::new(device, &config.ftl_params).map_err(|error| match error {
+        ObjectStoreError::Param(error) => ConfigError::Param(error),
+        error => ConfigError::Build(error.to_string()),
+    })?;
+    Ok(Box::new(store))
+}
