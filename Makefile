@@ -41,7 +41,7 @@ bench-peers:
 	tests/fuse/bench
 	tests/fuse/rocksdb
 
-# Half an hour, and 8 GiB of memory.
+# An hour and a half, and 16 GiB of memory.
 bench-rocksdb:
 	$(CARGO) build --release --locked --package nandscape-cli
 	tests/fuse/rocksdb_recorded

@@ -29,6 +29,9 @@ pub struct MountOptions {
     pub memory_bytes: u64,
 }
 
+/// The longest read of a file of a store of objects that the kernel asks for at a time.
+const READ_BYTES: u32 = 256 << 10;
+
 /// The least memory for answers: the longest one fits.
 pub const LEAST_MEMORY_BYTES: u64 = REQUEST_BYTES as u64;
 
@@ -209,7 +212,10 @@ fn configuration(options: MountOptions, has_programs: bool) -> Config {
         MountOption::NoAtime,
         MountOption::DefaultPermissions,
     ];
-    if !has_programs {
+    if has_programs {
+        // Parts of a long read are read by one thread while another passes them to the kernel.
+        config.mount_options.push(MountOption::CUSTOM(format!("max_read={READ_BYTES}")));
+    } else {
         config.mount_options.push(MountOption::NoExec);
     }
     if options.is_read_only {

@@ -35,7 +35,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         result
     }
 
-    /// A block that is worth it. Blocks that failed go first. A count that may be too high is put right before.
+    /// A block that is worth it. Blocks that failed go first. A count that may be too high is put right
+    /// before.
     fn victim(&mut self, at: SimTime) -> NamespaceResult<Option<u32>> {
         if let Some(block) = self.blocks.failed.pop() {
             return Ok(Some(block));

@@ -114,9 +114,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         Ok(self.device.join(self.written, barrier))
     }
 
-    /// Erases a block that has no valid pages, once what `after` stands for is done. It is free afterwards; or
-    /// bad, if the erase fails or a program has failed before: such a block is erased, too, so that nothing
-    /// says that it is bad before its pages are elsewhere.
+    /// Erases a block that has no valid pages, once what `after` stands for is done. It is free afterwards;
+    /// or bad, if the erase fails or a program has failed before: such a block is erased, too, so that
+    /// nothing says that it is bad before its pages are elsewhere.
     pub(super) fn erase(
         &mut self,
         block: u32,

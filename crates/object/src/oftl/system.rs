@@ -68,7 +68,8 @@ impl System {
 }
 
 impl<D: FlashDevice<ObjectOob>> Oftl<D> {
-    /// Both windows have room for so many pages of data and metadata, beside the metadata of objects that lag.
+    /// Both windows have room for so many pages of data and metadata, beside the metadata of objects that
+    /// lag.
     #[inline]
     pub(super) fn make_room(&mut self, data: u64, metadata: u64, at: SimTime) -> NamespaceResult<()> {
         if self.has_room(data, metadata) {
@@ -105,7 +106,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         self.persist(&[block], after, at)
     }
 
-    /// The index on the flash says everything; the windows begin anew. With `whole`, the system log does, too.
+    /// The index on the flash says everything; the windows begin anew. With `whole`, so does the system log.
     pub(super) fn checkpoint(&mut self, whole: bool, at: SimTime) -> NamespaceResult<()> {
         self.counts.checkpoints += 1;
         while let Some(id) = self.table.removals.first().copied() {

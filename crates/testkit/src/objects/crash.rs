@@ -1,9 +1,9 @@
 //! A host of a store of objects whose power is cut at every operation of the flash below.
 //!
-//! What may be found of an object: a size that it had since it was last flushed; of each of its units, what the
-//! unit held then, or later, or zeroes where the object was longer or shorter then. What was not touched since
-//! the flush is as it was. Of two objects of which one replaced the other, one is there. A store whose commands
-//! are atomic leaves each object in one of its states, as a whole.
+//! What may be found of an object: a size that it had since it was last flushed; of each of its units, what
+//! the unit held then, or later, or zeroes where the object was longer or shorter then. What was not touched
+//! since the flush is as it was. Of two objects of which one replaced the other, one is there. A store whose
+//! commands are atomic leaves each object in one of its states, as a whole.
 
 use super::load::{self, Mix, OBJECTS, Plain, Request, apply, find};
 use crate::crash::{Promises, Site, Subject, Sure};
