@@ -4,6 +4,7 @@ use super::Oftl;
 use super::blocks::{BlockEntry, BlockUse};
 use super::format::touched;
 use super::layout::{NOWHERE, is_page};
+use super::object::Object;
 use super::oob::ObjectOob;
 use nandscape_core::{BlockId, FlashDevice};
 use nandscape_ftl::victim::BlockState;
@@ -68,7 +69,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             let entry = self.table.entry(id).expect("an object in memory is in the index");
             assert_eq!(object.place(), entry.place, "place of object {id}");
             assert_eq!(object.touched, touched(object), "touched pages of object {id}");
-            let bytes: u64 = object.dirty.values().map(|patch| u64::from(patch.covered())).sum();
+            let bytes: u64 = object.dirty.values().map(Object::waiting).sum();
             assert_eq!(object.dirty_bytes, bytes, "bytes of object {id} that are not flushed");
             dirty_bytes += bytes;
             assert!(object.dirty.is_empty() || object.dirty_since.is_some(), "object {id} will be flushed");

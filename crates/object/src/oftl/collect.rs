@@ -1,10 +1,12 @@
 //! Collection of blocks that have left the update windows.
 
-use super::layout::{Known, LOST};
+use super::layout::Known;
 use super::oob::{ObjectOob, PageKind};
 use super::program::Page;
 use super::{Oftl, Sabotage};
-use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, NamespaceResult, ObjectId, SimTime, Token};
+use nandscape_core::{
+    Cause, FlashDevice, FlashError, FtlError, NamespaceError, NamespaceResult, ObjectId, SimTime, Token,
+};
 use nandscape_ftl::victim::VictimFacts;
 use std::collections::BTreeSet;
 
@@ -83,7 +85,13 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             PageKind::Data | PageKind::Object | PageKind::Layout => {}
             _ => return Ok(false),
         }
-        let slot = self.find(ObjectId(oob.object), at)?;
+        let Some(slot) = self.find_whole(oob.object, at)? else {
+            // Nothing can be read of the object any more, its pages included.
+            let block = place / self.blocks.pages;
+            let valid = self.blocks.infos[block as usize].valid;
+            self.blocks.set_valid(block, valid, false);
+            return Ok(false);
+        };
         let object = self.table.get(slot);
         Ok(match oob.kind {
             PageKind::Data => object.layout.get(oob.offset) == Some(place),
@@ -92,11 +100,22 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         })
     }
 
+    /// The slot of an object; nothing if its metadata cannot be read.
+    fn find_whole(&mut self, id: u64, at: SimTime) -> NamespaceResult<Option<u32>> {
+        match self.find(ObjectId(id), at) {
+            Ok(slot) => Ok(Some(slot)),
+            Err(NamespaceError::Ftl(FtlError::Flash(
+                FlashError::Uncorrectable { .. } | FlashError::Damaged { .. } | FlashError::Erased { .. },
+            ))) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Whose page this is, where that cannot be read from it: looks through all objects.
     fn owner(&mut self, place: u32, at: SimTime) -> NamespaceResult<Option<ObjectOob>> {
         let ids: Vec<u64> = self.table.entries().map(|(id, _)| id).collect();
         for id in ids {
-            let slot = self.find(ObjectId(id), at)?;
+            let Some(slot) = self.find_whole(id, at)? else { continue };
             let object = self.table.get(slot);
             let data =
                 object.layout.iter().find(|(_, at)| *at == place).map(|(page, _)| (PageKind::Data, page));
@@ -211,14 +230,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             return self.moves_with(oob, moving);
         }
         let slot = self.table.slot(oob.object).expect("the page was found");
-        let object = self.table.get_mut(slot);
-        object.layout.set(oob.offset, LOST);
-        // No back pointer says it.
-        if let Some(leaf) = object.layout.leaf_mut(oob.offset / self.sizes.leaf_pages) {
-            leaf.known = Known::Stale;
-        }
-        object.needs_meta = true;
-        self.blocks.invalidate(place);
+        let mut object = self.table.take(slot);
+        self.lose_page(&mut object, oob.offset, Some(place));
+        self.table.put_back(slot, object);
         self.table.removals.insert(oob.object);
         // Its metadata has to say so before the block is erased.
         moving.objects.insert(oob.object);

@@ -45,7 +45,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             (object.dirty_bytes, object.dirty_since) = (0, None);
         } else {
             // What could not be written stays.
-            object.dirty_bytes = object.dirty.values().map(|patch| u64::from(patch.covered())).sum();
+            object.dirty_bytes = object.dirty.values().map(Object::waiting).sum();
         }
         self.table.dirty_bytes = self.table.dirty_bytes + object.dirty_bytes - before;
         self.table.put_back(slot, object);
@@ -57,11 +57,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if !has_news {
             return Ok(());
         }
-        let mut pages = self.plan(object);
-        if let Err(error) = self.read_below(object, &mut pages, at) {
-            give_back(object, pages);
-            return Err(error);
-        }
+        let pages = self.plan(object);
+        let mut pages = self.read_below(object, pages, at)?;
         let is_eager = !self.config.lazy_index && (object.lags || !pages.is_empty());
         let with_metadata = object.needs_meta || all || is_eager;
         let metadata =
@@ -141,21 +138,60 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         pages
     }
 
-    /// Reads what lies below differences that become pages.
-    fn read_below(&mut self, object: &Object, pages: &mut [Whole], at: SimTime) -> NamespaceResult<()> {
-        for whole in pages.iter_mut().filter(|whole| whole.is_merged) {
+    /// Reads what lies below differences that become pages. Where that is lost they stay differences, which can
+    /// be read.
+    fn read_below(
+        &mut self,
+        object: &mut Object,
+        pages: Vec<Whole>,
+        at: SimTime,
+    ) -> NamespaceResult<Vec<Whole>> {
+        let mut readable = Vec::with_capacity(pages.len());
+        let mut error = None;
+        for mut whole in pages {
             let len = object.page_len(whole.page, &self.sizes);
-            let Some(old) = whole.old else { continue };
-            if whole.patch.covers(0, len) {
-                continue;
+            let needed = whole.old.filter(|_| whole.is_merged && !whole.patch.covers(0, len));
+            let read = match needed {
+                None => Ok(None),
+                Some(LOST) => Err(FlashError::Uncorrectable { page: Ppn(LOST) }),
+                Some(place) => {
+                    self.read_page(place, Cause::Merge, at).map(|(_, data, done)| Some((data, done)))
+                }
+            };
+            match read {
+                Ok(below) => {
+                    whole.below = below;
+                    readable.push(whole);
+                }
+                Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => {
+                    self.lose_page(object, whole.page, whole.old);
+                    object.diffs.insert(whole.page, whole.patch);
+                }
+                Err(failed) => {
+                    error = Some(self.failed(failed));
+                    readable.push(whole);
+                }
             }
-            if old == LOST {
-                return Err(lost(whole.page));
-            }
-            let (_, data, done) = self.read_page(old, Cause::Merge, at).map_err(FtlError::Flash)?;
-            whole.below = Some((data, done));
         }
-        Ok(())
+        match error {
+            None => Ok(readable),
+            Some(error) => {
+                give_back(object, readable);
+                Err(error)
+            }
+        }
+    }
+
+    /// The data of a page is lost; only metadata can say so.
+    pub(super) fn lose_page(&mut self, object: &mut Object, page: u32, old: Option<u32>) {
+        object.layout.set(page, LOST);
+        if let Some(leaf) = object.layout.leaf_mut(page / self.sizes.leaf_pages) {
+            leaf.known = Known::Stale;
+        }
+        object.needs_meta = true;
+        if let Some(old) = old {
+            self.blocks.invalidate(old);
+        }
     }
 
     /// Programs a data page of an object.

@@ -4,6 +4,7 @@ use super::layout::{LEAF_HEAD, Layout, NOWHERE, RUN};
 use super::patch::Patch;
 use nandscape_core::{Hint, SimTime};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Bytes of a metadata record before its lists.
 pub(super) const HEAD: u64 = 64;
@@ -11,6 +12,9 @@ pub(super) const HEAD: u64 = 64;
 pub(super) const DIFF_EXTENT: u64 = 16;
 /// Bytes of a leaf in the metadata of its object.
 pub(super) const LEAF: u64 = 16;
+
+/// What a page counts for in the cache beside its bytes.
+const WAITING: u64 = 128;
 
 /// What does not change of all objects of a store.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +34,8 @@ impl Sizes {
     }
 
     /// A patch without ranges.
-    pub fn patch(&self) -> Patch {
-        Patch::new(if self.stores_data { self.page_bytes as usize } else { 0 })
+    pub const fn patch(&self) -> Patch {
+        Patch::new(self.stores_data)
     }
 
     /// Pages of a record, which has the places of all of them but the first in it.
@@ -107,6 +111,22 @@ impl Object {
         self.layout.get(page).is_some() || self.diffs.contains_key(&page) || self.dirty.contains_key(&page)
     }
 
+    /// Keeps a part of a page in memory, without data zeroes; gives by how much more that counts in the cache.
+    #[inline]
+    pub fn keep(&mut self, page: u32, (start, end): (u32, u32), data: Option<&[u8]>, sizes: &Sizes) -> u64 {
+        let mut before = 0;
+        let patch = match self.dirty.entry(page) {
+            Entry::Vacant(place) => place.insert(sizes.patch()),
+            Entry::Occupied(place) => {
+                let patch = place.into_mut();
+                before = Self::waiting(patch);
+                patch
+            }
+        };
+        patch.write(start, end, data);
+        Self::waiting(patch) - before
+    }
+
     /// Bytes that count of a logical page.
     pub fn page_len(&self, page: u32, sizes: &Sizes) -> u32 {
         let start = u64::from(page) * u64::from(sizes.page_bytes);
@@ -143,6 +163,11 @@ impl Object {
     /// Where its first metadata page is, if it has any.
     pub fn place(&self) -> u32 {
         self.parts.first().copied().unwrap_or(NOWHERE)
+    }
+
+    /// What a page that waits for a flush counts for in the cache: its bytes, and memory besides.
+    pub fn waiting(patch: &Patch) -> u64 {
+        WAITING + u64::from(patch.covered())
     }
 
     /// Whether a flush has something to do.

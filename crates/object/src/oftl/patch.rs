@@ -4,14 +4,17 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Patch {
     ranges: Vec<(u32, u32)>,
-    /// The page, of which only the ranges count; empty where no bytes are kept.
+    /// Bytes from the first range to the end of the last one, of which only the ranges count.
     bytes: Vec<u8>,
+    /// The byte of the page that the first of them is.
+    first: u32,
+    has_bytes: bool,
 }
 
 impl Patch {
-    /// Nothing, on a page of so many bytes; 0 where none are kept.
-    pub fn new(page_bytes: usize) -> Self {
-        Self { ranges: Vec::new(), bytes: vec![0; page_bytes] }
+    /// Nothing; without bytes where none are kept.
+    pub const fn new(has_bytes: bool) -> Self {
+        Self { ranges: Vec::new(), bytes: Vec::new(), first: 0, has_bytes }
     }
 
     /// Start and end of every range.
@@ -19,9 +22,13 @@ impl Patch {
         &self.ranges
     }
 
-    /// Bytes of a range; nothing where none are kept.
+    /// Bytes of a part of a range; nothing where none are kept.
     pub fn part(&self, start: u32, end: u32) -> &[u8] {
-        self.bytes.get(start as usize..end as usize).unwrap_or(&[])
+        if self.has_bytes {
+            &self.bytes[(start - self.first) as usize..(end - self.first) as usize]
+        } else {
+            &[]
+        }
     }
 
     /// Bytes that it holds.
@@ -36,14 +43,30 @@ impl Patch {
 
     /// Writes a range; without data zeroes.
     pub fn write(&mut self, start: u32, end: u32, data: Option<&[u8]>) {
-        if !self.bytes.is_empty() {
-            let part = &mut self.bytes[start as usize..end as usize];
+        if self.has_bytes {
+            self.reach(start, end);
+            let part = &mut self.bytes[(start - self.first) as usize..(end - self.first) as usize];
             match data {
                 Some(data) => part.copy_from_slice(data),
                 None => part.fill(0),
             }
         }
         self.add(start, end);
+    }
+
+    /// There are bytes for a range.
+    fn reach(&mut self, start: u32, end: u32) {
+        if self.ranges.is_empty() {
+            self.first = start;
+        } else if start < self.first {
+            let more = (self.first - start) as usize;
+            self.bytes.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = start;
+        }
+        let len = (end - self.first) as usize;
+        if self.bytes.len() < len {
+            self.bytes.resize(len, 0);
+        }
     }
 
     #[inline]
@@ -69,22 +92,21 @@ impl Patch {
     /// Writes all of a newer one.
     pub fn overlay(&mut self, newer: &Self) {
         for (start, end) in &newer.ranges {
-            let data = (!newer.bytes.is_empty()).then(|| newer.part(*start, *end));
+            let data = newer.has_bytes.then(|| newer.part(*start, *end));
             self.write(*start, *end, data);
         }
     }
 
     /// Copies what it holds of the bytes of the page from `start` on over `below`.
     pub fn apply(&self, start: u32, below: &mut [u8]) {
-        if self.bytes.is_empty() {
+        if !self.has_bytes {
             return;
         }
         let end = start + below.len() as u32;
         for range in &self.ranges {
             let (from, to) = (range.0.max(start), range.1.min(end));
             if from < to {
-                below[(from - start) as usize..(to - start) as usize]
-                    .copy_from_slice(&self.bytes[from as usize..to as usize]);
+                below[(from - start) as usize..(to - start) as usize].copy_from_slice(self.part(from, to));
             }
         }
     }
@@ -98,7 +120,7 @@ mod tests {
     #[test]
     fn a_patch_holds_what_a_plain_list_of_bytes_says() {
         let mut rng = seeded(1);
-        let mut patch = Patch::new(64);
+        let mut patch = Patch::new(true);
         let mut plain = [None; 64];
         for step in 0..20_000_u32 {
             let start = below(&mut rng, 64) as u32;
@@ -111,11 +133,11 @@ mod tests {
                     plain[range.clone()].fill(Some(step as u8));
                 }
                 20 | 21 => {
-                    patch = Patch::new(64);
+                    patch = Patch::new(true);
                     plain = [None; 64];
                 }
                 _ => {
-                    let mut newer = Patch::new(64);
+                    let mut newer = Patch::new(true);
                     newer.write(start, end, None);
                     patch.overlay(&newer);
                     plain[range.clone()].fill(Some(0));

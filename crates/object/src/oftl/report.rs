@@ -68,8 +68,8 @@ impl<D: FlashDevice<ObjectOob> + Send> Subsystem for Oftl<D> {
     }
 
     fn shutdown(&mut self, at: SimTime) -> NamespaceResult<Token> {
+        self.flush_all(at)?;
         if self.stopped.is_none() {
-            self.flush_all(at)?;
             self.checkpoint(true, at)?;
         }
         self.durable(at)

@@ -311,11 +311,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let mut more = 0;
         for span in extent.pages(sizes.page_bytes) {
             object.touched += u64::from(!object.has(span.lpn.0));
-            let patch = object.dirty.entry(span.lpn.0).or_insert_with(|| sizes.patch());
-            let before = patch.covered();
             let part = data.map(|data| &data[span.at as usize..][..span.len as usize]);
-            patch.write(span.start, span.start + span.len, part);
-            more += u64::from(patch.covered() - before);
+            more += object.keep(span.lpn.0, (span.start, span.start + span.len), part, &sizes);
         }
         object.size = object.size.max(extent.end());
         object.dirty_bytes += more;
@@ -356,7 +353,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 }
                 None => {
                     part.fill(0);
-                    in_memory += span.len;
+                    in_memory += u64::from(span.len);
                 }
             }
             for patch in [diff, dirty].into_iter().flatten() {
@@ -366,7 +363,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             }
         }
         if in_memory > 0 {
-            let passed = self.device.pass(Way::Out, in_memory, at, Token::NONE);
+            let passed = self.device.pass(Way::Out, in_memory.min(1 << 30) as u32, at, Token::NONE);
             done = self.device.join(done, passed);
         }
         Ok(done)
@@ -396,10 +393,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if !object.has(page) {
             return;
         }
-        let patch = object.dirty.entry(page).or_insert_with(|| sizes.patch());
-        let before = patch.covered();
-        patch.write(start as u32, (start + len) as u32, None);
-        let more = u64::from(patch.covered() - before);
+        let more = object.keep(page, (start as u32, (start + len) as u32), None, &sizes);
         object.dirty_bytes += more;
         self.table.dirty_bytes += more;
     }
@@ -417,7 +411,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let dirty: Vec<u32> = object.dirty.range(from..to).map(|(page, _)| *page).collect();
         for page in dirty {
             let patch = object.dirty.remove(&page).expect("it was found");
-            less += u64::from(patch.covered());
+            less += Object::waiting(&patch);
             gone.insert(page);
         }
         let diffs: Vec<u32> = object.diffs.range(from..to).map(|(page, _)| *page).collect();
@@ -476,17 +470,22 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 if self.table.entry(object.0).is_none() {
                     return Err(ObjectError::Unknown.into());
                 }
-                if self.stopped.is_none() {
-                    self.flush_object(object.0, at)?;
+                let slot = self.table.slot(object.0);
+                if slot.is_some_and(|slot| self.table.get(slot).is_dirty()) {
+                    self.refuse_if_stopped()?;
                 }
+                self.flush_object(object.0, at)?;
             }
-            None if self.stopped.is_none() => self.flush_all(at)?,
-            None => {}
+            None => self.flush_all(at)?,
         }
         self.durable(at)
     }
 
+    /// Writes what all objects have in memory.
     pub(super) fn flush_all(&mut self, at: SimTime) -> NamespaceResult<()> {
+        if self.table.oldest().is_some() || !self.table.deleted.is_empty() {
+            self.refuse_if_stopped()?;
+        }
         while let Some((id, _)) = self.table.oldest() {
             self.flush_object(id, at)?;
             self.collect_if_short(at)?;

@@ -1,11 +1,15 @@
 //! Random commands against plain objects in memory.
 
 use super::support::{Objects, nand, open, params};
+use nandscape_core::rng::seeded;
+use nandscape_core::{SimTime, Subsystem};
 use nandscape_media::faults::FaultPlan;
 use nandscape_object::oftl::Sabotage;
 use nandscape_testkit::crash::{Buffer, CrashDevice};
-use nandscape_testkit::objects::load::Mix;
+use nandscape_testkit::objects::crash::is_full;
+use nandscape_testkit::objects::load::{Mix, OBJECTS, apply, find, submit};
 use nandscape_testkit::objects::random::{self, Run};
+use std::collections::BTreeMap;
 
 fn run(seed: u64, keys: &[(&str, &str)], steps: u64, mix: Mix) -> u64 {
     let open = |device| open(device, &params(keys), Sabotage::None);
@@ -31,4 +35,41 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let (device, _) = CrashDevice::new(nand(), Buffer::None, &FaultPlan::default(), false);
     let mut store = open(device, &params(&[]), Sabotage::None).unwrap();
     random::refusals(&mut store);
+}
+
+#[test]
+fn pages_that_cannot_be_read_are_lost_and_nothing_else() {
+    let plan = FaultPlan { unreadable: 0.004, seed: 3, ..FaultPlan::default() };
+    let mix = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
+    for keys in [&[("cache", "4KiB")][..], &[("sync", "true")], &[("diffs", "false")]] {
+        let (device, handle) = CrashDevice::new(nand(), Buffer::None, &plan, false);
+        let mut store = open(device, &params(keys), Sabotage::None).unwrap();
+        let mut rng = seeded(1);
+        let mut plain = BTreeMap::new();
+        let (mut read, mut lost) = (0, 0);
+        for step in 0..20_000 {
+            let request = mix.request(&mut rng, &plain);
+            match submit(&mut store, &request, SimTime(step)) {
+                Ok(_) => apply(&mut plain, &request),
+                Err(error) => assert!(is_full(&error), "{error}, step {step} with {keys:?}"),
+            }
+            if step % 20 > 0 {
+                continue;
+            }
+            store.check_invariants();
+            for id in 1..=OBJECTS {
+                match find(&mut store, id) {
+                    Ok(found) => {
+                        assert_eq!(found.as_ref(), plain.get(&id), "object {id}, step {step} with {keys:?}");
+                        read += 1;
+                    }
+                    Err(error) => {
+                        assert!(error.contains("uncorrectable"), "{error}, step {step} with {keys:?}");
+                        lost += 1;
+                    }
+                }
+            }
+        }
+        assert!(handle.faults().unreadable > 100 && lost > 0 && read > 10 * lost, "{read} read, {lost} lost");
+    }
 }
