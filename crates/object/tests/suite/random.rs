@@ -1,8 +1,9 @@
 //! Random commands against plain objects in memory.
 
-use super::support::{Objects, nand, open, params};
+use super::support::{Objects, Store, nand, open, params};
+use nandscape_core::command::Payload;
 use nandscape_core::rng::seeded;
-use nandscape_core::{SimTime, Subsystem};
+use nandscape_core::{Command, SimTime, Subsystem};
 use nandscape_media::faults::FaultPlan;
 use nandscape_object::oftl::Sabotage;
 use nandscape_testkit::crash::{Buffer, CrashDevice};
@@ -71,5 +72,31 @@ fn pages_that_cannot_be_read_are_lost_and_nothing_else() {
             }
         }
         assert!(handle.faults().unreadable > 100 && lost > 0 && read > 10 * lost, "{read} read, {lost} lost");
+    }
+}
+
+#[test]
+fn a_store_that_writes_no_more_does_not_say_that_it_flushed() {
+    let plan = FaultPlan { program: 0.04, seed: 5, ..FaultPlan::default() };
+    let (device, _) = CrashDevice::new(nand(), Buffer::None, &plan, false);
+    let mut store = open(device, &params(&[]), Sabotage::None).unwrap();
+    let mix = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
+    let mut rng = seeded(1);
+    let mut plain = BTreeMap::new();
+    let error = loop {
+        let request = mix.request(&mut rng, &plain);
+        match submit(&mut store, &request, SimTime::ZERO) {
+            Ok(_) => apply(&mut plain, &request),
+            Err(error) if is_full(&error) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().starts_with("read-only: "), "{error}");
+    let flush = |store: &mut Store| store.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO);
+    assert_eq!(flush(&mut store).map(|_| ()), Err(error.clone()));
+    assert_eq!(store.shutdown(SimTime::ZERO), Err(error));
+    // What is there can be read.
+    for id in 1..=OBJECTS {
+        find(&mut store, id).unwrap();
     }
 }
