@@ -312,7 +312,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             let programmed = own.clone().count() as u32;
             let expected = own.map(|found| found.oob.tcnt).max().unwrap_or(0);
             let tid = pages[0].oob.tid;
-            let is_next = tid == last || (tid == last + 1 && programmed == expected);
+            // Pages that were moved after a write say nothing of it.
+            let is_complete = expected > 0 && programmed == expected;
+            let is_next = tid == last || (tid == last + 1 && is_complete);
             if !is_next && self.sabotage != Sabotage::PartialWrites {
                 break;
             }
