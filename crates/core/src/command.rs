@@ -5,7 +5,7 @@ use crate::clock::Token;
 use crate::device::Oob;
 use crate::error::{NamespaceError, NamespaceResult};
 use crate::ftl::Hint;
-use crate::object::{ObjectAttributes, ObjectCommand, ObjectSpace, ObjectStatus};
+use crate::object::{MOST_ATTRIBUTES, ObjectAttributes, ObjectCommand, ObjectId, ObjectSpace, ObjectStatus};
 use crate::vector::{ChunkDescriptor, MediaEvent, SectorErrors, VectorCommand, VectorGeometry};
 use crate::zone::{ZoneCommand, ZoneReport};
 use serde::{Deserialize, Serialize};
@@ -210,6 +210,33 @@ pub enum Payload<'a> {
     /// Of a vector read: the same, one for each run of sectors on a page that follow each other in the list.
     /// A sector that cannot be read is a run by itself, and changes nothing.
     ReadOob(Option<&'a mut [u8]>, &'a mut [Oob]),
+}
+
+/// Refuses a payload that is not as long as its extent.
+pub fn check_payload(extent: Extent, len: Option<usize>) -> NamespaceResult<()> {
+    match len {
+        Some(len) if len as u64 != extent.len => {
+            let expected = format!("a payload of {} bytes, not {len}", extent.len);
+            Err(NamespaceError::Refused { extent, expected })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses attributes that are too long, and an object that is to replace itself.
+pub fn check_attributes(
+    object: ObjectId,
+    replaces: Option<ObjectId>,
+    attributes: &[u8],
+) -> NamespaceResult<()> {
+    let expected = if attributes.len() > MOST_ATTRIBUTES {
+        format!("at most {MOST_ATTRIBUTES} bytes of attributes")
+    } else if replaces == Some(object) {
+        format!("another object to replace than {object} itself")
+    } else {
+        return Ok(());
+    };
+    Err(NamespaceError::Refused { extent: Extent::new(0, attributes.len() as u64), expected })
 }
 
 /// What hosts asked for, since the last reset. Counted at submission, so a request that failed is in it.

@@ -4,12 +4,10 @@ use super::files::{File, LOST, Tail};
 use super::sabotage::Sabotage;
 use super::{Writer, ZoneFiles};
 use crate::below::{Reading, Run, lost, overlay};
-use nandscape_core::command::Payload;
-use nandscape_core::object::MOST_ATTRIBUTES;
+use nandscape_core::command::{Payload, check_attributes, check_payload};
 use nandscape_core::{
-    Answer, Cause, Extent, Hint, Issue, Lpn, NamespaceError, NamespaceResult, ObjectAttributes,
-    ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Reply, SimTime, Submitted, Subsystem,
-    Token,
+    Answer, Cause, Extent, Hint, Issue, Lpn, NamespaceResult, ObjectAttributes, ObjectCommand, ObjectError,
+    ObjectId, ObjectSpace, ObjectStatus, Reply, SimTime, Submitted, Subsystem, Token,
 };
 
 /// Pieces that a write adds at most: its own, and the part of another one behind it; and those of two units
@@ -27,14 +25,14 @@ impl<S: Subsystem> ZoneFiles<S> {
         let done = match command {
             ObjectCommand::Write { object, extent, hint } => {
                 let data = if let Payload::Write(data) = payload { Some(data) } else { None };
-                check_len(extent, data.map(<[u8]>::len))?;
+                check_payload(extent, data.map(<[u8]>::len))?;
                 self.count_write(extent);
                 let slot = self.files.slot(object)?;
                 self.write(slot, extent, data, hint, at)?
             }
             ObjectCommand::Read { object, extent } => {
                 let data = if let Payload::Read(data) = payload { Some(data) } else { None };
-                check_len(extent, data.as_ref().map(|data| data.len()))?;
+                check_payload(extent, data.as_ref().map(|data| data.len()))?;
                 self.hosts.reads += 1;
                 let slot = self.files.slot(object)?;
                 let bytes = self.files.get(slot).size.saturating_sub(extent.offset).min(extent.len);
@@ -174,16 +172,9 @@ impl<S: Subsystem> ZoneFiles<S> {
         replaces: Option<ObjectId>,
         bytes: &[u8],
     ) -> NamespaceResult<()> {
-        if bytes.len() > MOST_ATTRIBUTES {
-            let expected = format!("at most {MOST_ATTRIBUTES} bytes of attributes");
-            return Err(NamespaceError::Refused { extent: Extent::new(0, bytes.len() as u64), expected });
-        }
+        check_attributes(object, replaces, bytes)?;
         let slot = self.files.slot(object)?;
         let replaced = replaces.map(|id| self.files.slot(id)).transpose()?;
-        if replaced == Some(slot) {
-            let expected = format!("another object to replace than {object} itself");
-            return Err(NamespaceError::Refused { extent: Extent::new(0, 0), expected });
-        }
         let old = self.files.get(slot).attributes.len();
         self.check_room(0, bytes.len().saturating_sub(old) as u64)?;
         self.files.record_bytes = self.files.record_bytes + bytes.len() as u64 - old as u64;
@@ -459,16 +450,5 @@ impl<S: Subsystem> ZoneFiles<S> {
         self.files.get_mut(slot).size = size;
         self.files.touch(slot);
         Ok(done)
-    }
-}
-
-/// A payload has to be as long as its extent.
-fn check_len(extent: Extent, len: Option<usize>) -> NamespaceResult<()> {
-    match len {
-        Some(len) if len as u64 != extent.len => {
-            let expected = format!("a payload of {} bytes, not {len}", extent.len);
-            Err(NamespaceError::Refused { extent, expected })
-        }
-        _ => Ok(()),
     }
 }

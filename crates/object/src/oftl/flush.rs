@@ -138,8 +138,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         pages
     }
 
-    /// Reads what lies below differences that become pages. Where that is lost they stay differences, which can
-    /// be read.
+    /// Reads what lies below differences that become pages. Where that is lost they stay differences, which
+    /// can be read.
     fn read_below(
         &mut self,
         object: &mut Object,

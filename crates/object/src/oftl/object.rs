@@ -111,7 +111,8 @@ impl Object {
         self.layout.get(page).is_some() || self.diffs.contains_key(&page) || self.dirty.contains_key(&page)
     }
 
-    /// Keeps a part of a page in memory, without data zeroes; gives by how much more that counts in the cache.
+    /// Keeps a part of a page in memory, without data zeroes; gives by how much more that counts in the
+    /// cache.
     #[inline]
     pub fn keep(&mut self, page: u32, (start, end): (u32, u32), data: Option<&[u8]>, sizes: &Sizes) -> u64 {
         let mut before = 0;

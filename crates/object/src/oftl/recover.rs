@@ -137,10 +137,10 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         // The copy that may be older is replaced first.
         let others: Vec<u32> = self.good_root_blocks().into_iter().filter(|other| *other != block).collect();
         let used = |block: &u32| self.device.write_pointer(BlockId(*block));
-        let Some(other) = others.into_iter().max_by_key(used) else {
-            let reason = "only one of its blocks for roots is good".to_owned();
-            return Err(ObjectStoreError::Device { reason });
-        };
+        let other = others.into_iter().max_by_key(used).unwrap_or_else(|| {
+            self.stopped = Some("no block for a root is left");
+            block
+        });
         self.system.copies = [(other, used(&other)), (block, used(&block))];
         Ok(Some(root))
     }
@@ -160,7 +160,11 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         self.recovery.live_pages = self.table.charged;
         if !self.recovery.was_clean || self.system.is_torn {
             self.system.is_torn = false;
-            self.checkpoint(true, START)?;
+            if self.stopped.is_none() {
+                // A store that cannot write any more can be read.
+                let done = self.checkpoint(true, START);
+                return done.or_else(|error| self.stopped.map_or(Err(error.into()), |_| Ok(())));
+            }
         }
         Ok(())
     }

@@ -5,12 +5,11 @@ use super::flush::lost;
 use super::layout::{LOST, is_page};
 use super::object::Object;
 use super::oob::ObjectOob;
-use nandscape_core::command::Payload;
-use nandscape_core::object::MOST_ATTRIBUTES;
+use nandscape_core::command::{Payload, check_attributes, check_payload};
 use nandscape_core::{
-    Answer, Cause, Extent, FlashDevice, FtlError, Hint, Issue, NamespaceError, NamespaceResult,
-    ObjectAttributes, ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Ppn, Reply, SimTime,
-    Submitted, Token, Way,
+    Answer, Cause, Extent, FlashDevice, FtlError, Hint, Issue, NamespaceResult, ObjectAttributes,
+    ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Ppn, Reply, SimTime, Submitted, Token,
+    Way,
 };
 
 /// Logical pages are below this number.
@@ -29,7 +28,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let done = match command {
             ObjectCommand::Write { object, extent, hint } => {
                 let data = if let Payload::Write(data) = payload { Some(data) } else { None };
-                check_len(extent, data.map(<[u8]>::len))?;
+                check_payload(extent, data.map(<[u8]>::len))?;
                 self.hosts.writes += 1;
                 self.hosts.write_bytes += extent.len;
                 self.hosts.write_pages += extent.page_count(self.sizes.page_bytes);
@@ -38,7 +37,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             }
             ObjectCommand::Read { object, extent } => {
                 let data = if let Payload::Read(data) = payload { Some(data) } else { None };
-                check_len(extent, data.as_ref().map(|data| data.len()))?;
+                check_payload(extent, data.as_ref().map(|data| data.len()))?;
                 self.hosts.reads += 1;
                 let slot = self.find(object, at)?;
                 let bytes = self.table.get(slot).size.saturating_sub(extent.offset).min(extent.len);
@@ -219,16 +218,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         bytes: &[u8],
         at: SimTime,
     ) -> NamespaceResult<()> {
-        if bytes.len() > MOST_ATTRIBUTES {
-            let expected = format!("at most {MOST_ATTRIBUTES} bytes of attributes");
-            return Err(NamespaceError::Refused { extent: Extent::new(0, bytes.len() as u64), expected });
-        }
+        check_attributes(object, replaces, bytes)?;
         let slot = self.find(object, at)?;
         let replaced = replaces.map(|id| self.find(id, at)).transpose()?;
-        if replaced == Some(slot) {
-            let expected = format!("another object to replace than {object} itself");
-            return Err(NamespaceError::Refused { extent: Extent::new(0, 0), expected });
-        }
         let old = self.table.get(slot);
         let cost = self.cost(slot, old.touched, old.size, bytes.len() + 8 * MOST_REPLACED);
         let before = self.table.entry(object.0).map_or(0, |entry| entry.cost);
@@ -491,16 +483,5 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             self.collect_if_short(at)?;
         }
         self.write_deletions(at)
-    }
-}
-
-/// A payload has to be as long as its extent.
-fn check_len(extent: Extent, len: Option<usize>) -> NamespaceResult<()> {
-    match len {
-        Some(len) if len as u64 != extent.len => {
-            let expected = format!("a payload of {} bytes, not {len}", extent.len);
-            Err(NamespaceError::Refused { extent, expected })
-        }
-        _ => Ok(()),
     }
 }

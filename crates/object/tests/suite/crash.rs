@@ -7,7 +7,7 @@ use nandscape_testkit::crash::{Effort, Setup, campaign, finds, points_from_envir
 use nandscape_testkit::objects::crash::ObjectHost;
 
 /// Cuts that all tests of this file try together.
-const POINTS: u64 = 8_000;
+const POINTS: u64 = 12_000;
 
 type Host = ObjectHost<Objects>;
 
@@ -20,7 +20,7 @@ fn case(name: &str, pairs: &[(&str, &str)], sabotage: Sabotage) -> Setup<'static
         plan: FaultPlan::default(),
         needs_flush: true,
         damage: None,
-        effort: Effort { steps: 50, again_every: 500, row_every: 1_000, ..Effort::default() },
+        effort: Effort { steps: 30, scattered: 2, again_every: 500, row_every: 1_000, ..Effort::default() },
     }
 }
 
@@ -51,7 +51,7 @@ fn objects_survive_every_cut() {
 
 #[test]
 fn objects_survive_cuts_while_blocks_fail() {
-    let plan = FaultPlan { program: 0.003, erase: 0.02, ..FaultPlan::default() };
+    let plan = FaultPlan { program: 0.02, erase: 0.1, ..FaultPlan::default() };
     let failing = cases(Sabotage::None).map(|case| Setup { plan: plan.clone(), ..case });
     survives("objects_survive_cuts_while_blocks_fail", &failing, 40);
 }

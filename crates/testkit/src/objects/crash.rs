@@ -312,6 +312,10 @@ impl<U: ObjectLayer> Subject for ObjectHost<U> {
                 if !self.promises.latest().contains_key(&id) {
                     self.request(&plain(ObjectCommand::Create { object, hint: Hint(2 + id as u16 % 3) }))?;
                 }
+                if !self.promises.latest().contains_key(&id) {
+                    // There was no room for it.
+                    return Ok(());
+                }
                 let size = space(&mut self.store).free.min(15_000);
                 let extent = Extent::new(0, size);
                 let data = vec![step.seed as u8 ^ id as u8; size as usize];
