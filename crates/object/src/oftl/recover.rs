@@ -155,7 +155,10 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         self.system.root = root;
         let found = self.scan_windows()?;
         let events = self.complete_writes(found);
-        self.recovery.was_clean = events.is_empty();
+        // Writes that are not complete count, too: those after them would have gaps before them.
+        let is_as_left = (self.tid == self.system.root.tid && self.recovery.torn_pages == 0)
+            || self.sabotage == Sabotage::LeavesGaps;
+        self.recovery.was_clean = events.is_empty() && is_as_left;
         self.replay(events)?;
         self.recovery.live_pages = self.table.charged;
         if !self.recovery.was_clean || self.system.is_torn {

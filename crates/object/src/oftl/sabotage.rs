@@ -19,6 +19,9 @@ pub enum Sabotage {
     ForgottenDeletions,
     /// Back pointers of the update window are not read.
     NoReplay,
+    /// A start goes on behind writes that are not complete. Not in the list: it takes a second start to be
+    /// seen.
+    LeavesGaps,
 }
 
 impl Sabotage {
