@@ -4,7 +4,7 @@ use crate::config::{ConfigError, StackConfig, Typed};
 use crate::flash::BuildOptions;
 use crate::interfaces::{INTERFACES, Place};
 use crate::mapped::{LostPage, lost_pages};
-use crate::stacks::{build_in_memory, over};
+use crate::stacks::{build_in_memory, on_pages, over};
 use crate::{caching, memory};
 use nandscape_core::{NamespaceError, RecoveryReport, SimTime, Subsystem};
 use nandscape_disk::Keep;
@@ -258,6 +258,7 @@ pub fn create(config: &StackConfig, path: &Path) -> Result<ImageMedium, StorageE
         return Err(cache_in_image().into());
     }
     refuse_without_bytes(config)?;
+    on_pages(config)?;
     Ok(ImageMedium::create(
         path,
         config.seen_geometry(),

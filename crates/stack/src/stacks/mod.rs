@@ -35,12 +35,14 @@ pub struct StackEntry {
     pub(crate) over: Over,
 }
 
+/// Builds a stack over a device of any type; the flag says whether it lasts longer than the process.
+pub(crate) type OnPages = fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>;
+
 /// What a stack needs of a device that keeps bytes.
 #[derive(Debug)]
 pub(crate) enum Over {
-    /// Pages with the OOB of logical pages, of a device of any type; the flag says whether it lasts longer
-    /// than the process.
-    Pages(fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>),
+    /// Pages with the OOB of logical pages.
+    Pages(OnPages),
     /// Pages with an OOB of its own, which only memory keeps so far.
     Memory(fn(&StackConfig) -> Result<Boxed>),
 }
@@ -83,14 +85,20 @@ pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Boxed> {
 
 /// The stack over a medium, which `lasts` longer than the process or not, with the interfaces in front.
 pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, lasts: bool) -> Result<Boxed> {
-    let Over::Pages(build) = stack_of(config).over else {
-        return Err(ConfigError::Unsuited(format!(
-            "stack.kind = {} with an image: an image does not keep its back pointers; expected no image",
-            config.stack.info.name
-        )));
-    };
+    let build = on_pages(config)?;
     let device = with_time(config, with_faults(config, medium)?);
     in_front(config, build(config, device, lasts)?)
+}
+
+/// How a stack is built over pages with the OOB of logical pages, which is what images keep.
+pub(crate) fn on_pages(config: &StackConfig) -> Result<OnPages> {
+    match stack_of(config).over {
+        Over::Pages(build) => Ok(build),
+        Over::Memory(_) => Err(ConfigError::Unsuited(format!(
+            "stack.kind = {} with an image: an image does not keep its back pointers; expected no image (serve it from memory)",
+            config.stack.info.name
+        ))),
+    }
 }
 
 /// A stack with the interfaces in front.

@@ -34,7 +34,7 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let session = Session::start(&args.stack, args.read_only, !args.with_loop, console)?;
     let stores_files = stores_files(&session);
     if args.writeback && !stores_files {
-        return Err(Failure::usage("--writeback: expected a store of files (--stack zone-files)"));
+        return Err(Failure::usage("--writeback: expected a store of files (--stack zone-files or oftl)"));
     }
     let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     // Before the threads that serve are started, since they inherit it.
