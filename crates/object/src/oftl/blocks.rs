@@ -98,7 +98,6 @@ pub(super) struct Blocks {
     free: Vec<VecDeque<u32>>,
     pub free_count: u64,
     die: usize,
-    units: u32,
     /// For data, and for metadata.
     pub windows: [Window; 2],
     /// Programs into a block wait for this.
@@ -110,6 +109,8 @@ pub(super) struct Blocks {
     pub failed: Vec<u32>,
     /// Pages programmed so far: the clock of the victim policy.
     pub now: u64,
+    /// Erases of all blocks.
+    pub erases: u64,
     /// Blocks with more erases are not taken while others are there.
     pub most_erases: u32,
 }
@@ -132,13 +133,13 @@ impl Blocks {
             free: vec![VecDeque::new(); geometry.units() as usize],
             free_count: 0,
             die: 0,
-            units: geometry.units(),
             windows: [window.clone(), window],
             after: vec![Token::NONE; count],
             persisted: vec![0; count],
             victims,
             failed: Vec::new(),
             now: 0,
+            erases: 0,
             most_erases: u32::MAX,
         }
     }
@@ -166,9 +167,9 @@ impl Blocks {
 
     /// Takes a free block, of one die after the other; of a die the first that has not been erased too often.
     pub fn take_free(&mut self, device: &impl DeviceBlocks) -> Option<u32> {
-        for _ in 0..self.units {
+        for _ in 0..self.free.len() {
             let die = self.die;
-            self.die = (self.die + 1) % self.units as usize;
+            self.die = (self.die + 1) % self.free.len();
             let fits = |block: &u32| device.erase_count(BlockId(*block)) <= self.most_erases;
             let index = self.free[die].iter().position(fits).unwrap_or(0);
             if let Some(block) = self.free[die].remove(index) {

@@ -80,7 +80,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 + object.parts.len() as u64
                 + object.layout.leaves().filter(|(_, leaf)| leaf.page != NOWHERE).count() as u64;
             assert!(pages <= entry.cost + 1, "object {id} has {pages} pages, charged are {}", entry.cost);
-            assert!(object.lags || !self.table.lagging.contains_key(&id), "object {id} lags");
+            let lags = object.layout.lags() || object.needs_meta;
+            assert!(lags || !self.table.lagging.contains_key(&id), "object {id} lags");
         }
         assert_eq!(dirty_bytes, self.table.dirty_bytes, "bytes that are not flushed");
         let charged: u64 = self.table.entries().map(|(_, entry)| entry.cost).sum();

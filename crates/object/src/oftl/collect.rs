@@ -146,7 +146,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             if self.blocks.is_exact(block) && self.blocks.infos[block as usize].valid == moving.pages {
                 break;
             }
-            self.counts.checked_pages += 1;
             let (oob, data, done) = match self.read_page(place, Cause::Gc, at) {
                 Ok(read) => read,
                 Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => {
@@ -203,8 +202,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let slot = self.table.slot(oob.object).expect("the page was found valid");
         let object = self.table.get_mut(slot);
         object.layout.set(oob.offset, new);
-        object.lags = true;
-        let pages = self.sizes.parts(object.record_bytes(&self.sizes) + object.diff_bytes()) + 1;
+        let pages = object.metadata_pages(&self.sizes);
         self.table.lags(oob.object, pages);
         self.blocks.invalidate(place);
         self.counts.moved_pages += 1;
@@ -215,7 +213,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     fn moves_with(&mut self, oob: &ObjectOob, moving: &mut Moving) {
         let slot = self.table.slot(oob.object).expect("the page was found valid");
         let object = self.table.get_mut(slot);
-        object.lags = true;
         if let Some(leaf) = object.layout.leaf_mut(oob.offset).filter(|_| oob.kind == PageKind::Layout) {
             leaf.known = Known::Stale;
         }
@@ -284,14 +281,5 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         self.table.deleted.clear();
         Ok(())
-    }
-}
-
-impl<D: FlashDevice<ObjectOob>> Oftl<D> {
-    /// Reads a page that has to be readable.
-    pub(super) fn read_sure(&mut self, place: u32, at: SimTime) -> NamespaceResult<Vec<u8>> {
-        let (_, data, done) = self.read_page(place, Cause::Meta, at).map_err(FtlError::Flash)?;
-        self.wait_for(done);
-        Ok(data)
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Config {
     pub sync: bool,
     pub diffs: bool,
     pub lazy_index: bool,
+    /// Blocks that it was made of.
+    pub good: u32,
     /// Pages that objects can take.
     pub capacity: u64,
     /// Free blocks below which space is collected.
@@ -67,9 +69,9 @@ pub(super) struct Config {
 
 impl Config {
     /// Of a device with so many good blocks.
-    pub fn new(params: &Params, geometry: &Geometry, good: u64) -> Result<Self, ParamError> {
+    pub fn new(params: &Params, geometry: &Geometry, good: u32) -> Result<Self, ParamError> {
+        let (blocks, good) = (good, u64::from(good));
         let pages = u64::from(geometry.pages_per_block);
-        let lanes = geometry.units() * geometry.planes_per_die;
         let window = params.get(WINDOW).unwrap_or_else(|| 64.min(geometry.blocks() / 32).max(2));
         let windows = 2 * u64::from(window);
         let system = (good * pages * SYSTEM_PER_PAGE).div_ceil(geometry.block_bytes()) + SYSTEM_SPARE;
@@ -93,12 +95,13 @@ impl Config {
         Ok(Self {
             victim: victim::find(params.get(VICTIM)).expect("the registry holds every choice"),
             window,
-            lanes: lanes.min(window),
+            lanes: geometry.planes().min(window),
             cache_bytes,
             flush_after: params.get(FLUSH_AFTER),
             sync: params.get(SYNC),
             diffs: params.get(DIFFS),
             lazy_index: params.get(LAZY_INDEX),
+            good: blocks,
             capacity,
             gc_low,
             wear: params.get(WEAR),

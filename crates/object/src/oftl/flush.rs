@@ -7,7 +7,9 @@ use super::object::Object;
 use super::oob::{ObjectOob, PageKind};
 use super::patch::Patch;
 use super::program::{Page, Write};
-use nandscape_core::{Cause, FlashDevice, FlashError, FtlError, Lpn, NamespaceResult, Ppn, SimTime, Token};
+use nandscape_core::{
+    Cause, FlashDevice, FlashError, FtlError, NamespaceError, NamespaceResult, Ppn, SimTime, Token,
+};
 
 /// A data page that is to be programmed.
 struct Whole {
@@ -17,7 +19,7 @@ struct Whole {
     patch: Patch,
     /// It was put together from differences.
     is_merged: bool,
-    /// What it was read from, and when that is there; nothing if the patch says it all.
+    /// What was read below the patch, and when that is there; nothing if the patch says it all.
     below: Option<(Vec<u8>, Token)>,
 }
 
@@ -53,13 +55,12 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 
     fn write_taken(&mut self, object: &mut Object, all: bool, at: SimTime) -> NamespaceResult<()> {
-        let has_news = object.is_dirty() || (all && object.lags);
-        if !has_news {
+        if !all && !object.is_dirty() {
             return Ok(());
         }
         let pages = self.plan(object);
         let mut pages = self.read_below(object, pages, at)?;
-        let is_eager = !self.config.lazy_index && (object.lags || !pages.is_empty());
+        let is_eager = !self.config.lazy_index && object.layout.lags();
         let with_metadata = object.needs_meta || all || is_eager;
         let metadata =
             if with_metadata { self.metadata_pages(object, all || is_eager) } else { (Vec::new(), 0) };
@@ -68,14 +69,13 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let most = self.config.window * self.blocks.pages;
         let together = |left: u32| if left > 2 * most { most } else { left };
         let mut write = self.begin(together(left), at);
-        self.counts.data_writes += u64::from(!pages.is_empty());
         pages.reverse();
-        while let Some(page) = pages.pop() {
+        while let Some(mut page) = pages.pop() {
             if write.is_complete() {
                 write = self.begin(together(left), at);
             }
             left -= 1;
-            if let Err(error) = self.write_data(object, &page, &mut write) {
+            if let Err(error) = self.write_data(object, &mut page, &mut write) {
                 pages.push(page);
                 give_back(object, pages);
                 return Err(error);
@@ -86,14 +86,10 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         if with_metadata {
             self.write_metadata(object, metadata, &mut write)?;
-        } else {
-            object.lags = true;
         }
         assert!(write.is_complete(), "object {}: {write:?}", object.id);
-        if object.lags {
-            let stale = object.layout.leaves().filter(|(_, leaf)| leaf.known != Known::Whole).count() as u64;
-            let parts = self.sizes.parts(object.record_bytes(&self.sizes) + object.diff_bytes());
-            self.table.lags(object.id, parts + stale);
+        if object.layout.lags() {
+            self.table.lags(object.id, object.metadata_pages(&self.sizes));
         } else {
             self.table.caught_up(object.id);
         }
@@ -195,14 +191,15 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 
     /// Programs a data page of an object.
-    fn write_data(&mut self, object: &mut Object, whole: &Whole, write: &mut Write) -> NamespaceResult<()> {
-        let mut buffer = Vec::new();
-        let after = whole.below.as_ref().map_or(Token::NONE, |below| below.1);
+    fn write_data(
+        &mut self,
+        object: &mut Object,
+        whole: &mut Whole,
+        write: &mut Write,
+    ) -> NamespaceResult<()> {
+        let (mut buffer, after) = whole.below.take().unwrap_or((Vec::new(), Token::NONE));
         if self.sizes.stores_data {
-            buffer = match &whole.below {
-                Some((data, _)) => data.clone(),
-                None => vec![0; self.sizes.page_bytes as usize],
-            };
+            buffer.resize(self.sizes.page_bytes as usize, 0);
             whole.patch.apply(0, &mut buffer);
         }
         let page = Page {
@@ -220,7 +217,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if let Some(old) = whole.old {
             self.blocks.invalidate(old);
         }
-        self.counts.merged_pages += u64::from(whole.is_merged);
         Ok(())
     }
 
@@ -270,8 +266,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             (leaf.tid, leaf.known) = (write.tid, Known::Whole);
             self.blocks.invalidate(old);
         }
-        self.counts.metadata_writes += 1;
-        self.counts.diff_bytes += object.diffs.values().map(|patch| u64::from(patch.covered())).sum::<u64>();
         let mut places = vec![NOWHERE; parts as usize];
         let mut record = Vec::new();
         // The first part is last: it has the places of the others.
@@ -291,7 +285,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             self.table.replacing.remove(&id);
         }
         (object.meta_tid, object.needs_meta) = (write.tid, false);
-        object.lags = object.layout.leaves().any(|(_, leaf)| leaf.known != Known::Whole);
         let end = object.size.div_ceil(page_bytes as u64);
         let cost = object.cost(object.touched, end, object.attributes.len() as u64, &self.sizes);
         self.table.moved_to(object.id, object.place(), cost);
@@ -313,9 +306,8 @@ fn give_back(object: &mut Object, pages: Vec<Whole>) {
     object.needs_meta = true;
 }
 
-/// A read of a page whose data is lost.
-pub(super) fn lost(page: u32) -> nandscape_core::NamespaceError {
-    let _ = Lpn(page);
+/// A read of a page whose data is lost; the error has its number in the object.
+pub(super) fn lost(page: u32) -> NamespaceError {
     FtlError::Flash(FlashError::Uncorrectable { page: Ppn(page) }).into()
 }
 

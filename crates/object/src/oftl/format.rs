@@ -1,7 +1,6 @@
 //! Bytes of metadata, layout and system pages
 //! ([formats/object.md](../../../../docs/formats/object.md)). All numbers are little-endian.
 
-use super::layout::{NOWHERE, is_page};
 use super::object::{DIFF_EXTENT, HEAD, LEAF, Object, Sizes};
 use nandscape_core::Hint;
 use xxhash_rust::xxh3::xxh3_64;
@@ -258,6 +257,8 @@ pub(super) struct Root {
     pub generation: u64,
     /// Page bytes, pages of a block, blocks.
     pub shape: [u32; 3],
+    /// Blocks that were good when the store was made: its capacity is of these.
+    pub good: u32,
     /// The last write that the index knows.
     pub tid: u64,
     /// Number of the first page of the system log, where it begins in the first of its blocks, and how many
@@ -277,7 +278,7 @@ impl Root {
             out.half(value);
         }
         // Length and checksum.
-        out.half(self.blocks.len() as u32).half(0).word(0).half(self.windows.len() as u32);
+        out.half(self.blocks.len() as u32).half(0).word(0).half(self.windows.len() as u32).half(self.good);
         for value in self.blocks.iter().chain(self.windows.iter().flatten()) {
             out.half(*value);
         }
@@ -303,17 +304,12 @@ impl Root {
         let (shape, log) = (three()?, three()?);
         let blocks = reader.half()?;
         let _ = (reader.half()?, reader.word()?);
-        let windows = reader.half()?;
+        let (windows, good) = (reader.half()?, reader.half()?);
         let blocks = (0..blocks).map(|_| reader.half()).collect::<Option<_>>()?;
         let mut three = || Some([reader.half()?, reader.half()?, reader.half()?]);
         let windows = (0..windows).map(|_| three()).collect::<Option<_>>()?;
-        Some(Self { generation, shape, tid, log, blocks, windows })
+        Some(Self { generation, shape, good, tid, log, blocks, windows })
     }
-}
-
-/// Whether a leaf of this metadata has a layout page.
-pub(super) const fn has_page(leaf: LeafAt) -> bool {
-    is_page(leaf.1) && leaf.1 != NOWHERE
 }
 
 const _: () = assert!(LEAF == 16 && HEAD as usize == SUM_AT + 8);
@@ -361,6 +357,7 @@ mod tests {
         let root = Root {
             generation: 5,
             shape: [4096, 64, 1024],
+            good: 1000,
             tid: 99,
             log: [7, 3, 20],
             blocks: vec![4, 5, 90],

@@ -165,6 +165,11 @@ impl Layout {
         self.leaves.iter().map(|(number, leaf)| (*number, leaf))
     }
 
+    /// Whether back pointers say more than the flash does otherwise.
+    pub fn lags(&self) -> bool {
+        self.leaves.values().any(|leaf| leaf.known != Known::Whole)
+    }
+
     pub fn leaf(&self, number: u32) -> Option<&Leaf> {
         self.leaves.get(&number)
     }

@@ -49,8 +49,8 @@ use blocks::Blocks;
 use config::Config;
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    BlockId, FlashDevice, FtlError, Geometry, NamespaceError, NamespaceInfo, NamespaceResult, Params,
-    RecoveryReport, SimTime, Token,
+    FlashDevice, FtlError, Geometry, NamespaceError, NamespaceInfo, NamespaceResult, Params, RecoveryReport,
+    SimTime, Token,
 };
 use nandscape_ftl::victim::VictimSetup;
 use object::Sizes;
@@ -104,8 +104,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             let reason = format!("its pages have {} bytes; at least 512 are needed", geometry.page_bytes);
             return Err(ObjectStoreError::Device { reason });
         }
-        let good = (0..geometry.blocks()).filter(|block| !device.is_bad(BlockId(*block))).count() as u64;
-        let config = Config::new(params, &geometry, good)?;
+        // How many of the blocks are good, or were when the store was made, the start finds out.
+        let config = Config::new(params, &geometry, geometry.blocks())?;
         let stores_data = device.capabilities().stores_data;
         let sizes = Sizes::new(geometry.page_bytes, stores_data);
         let setup = VictimSetup {
@@ -116,7 +116,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         };
         let info = NamespaceInfo {
             name: "ns1".to_owned(),
-            capacity_bytes: config.capacity * u64::from(geometry.page_bytes),
+            capacity_bytes: 0,
             page_bytes: geometry.page_bytes,
             set: 0,
             endurance_group: 0,
@@ -130,7 +130,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             sizes,
             table: Table::default(),
             blocks: Blocks::new(&geometry, config.lanes as usize, (config.victim.build)(&setup)),
-            system: System::new(&geometry),
+            system: System::new(),
             tid: 0,
             written: Token::NONE,
             erased: Token::NONE,
@@ -143,7 +143,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             sabotage,
             config,
         };
-        this.start()?;
+        this.start(params)?;
+        this.infos[0].capacity_bytes = this.config.capacity * u64::from(geometry.page_bytes);
         Ok(this)
     }
 

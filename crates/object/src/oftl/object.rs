@@ -1,6 +1,6 @@
 //! An object in memory.
 
-use super::layout::{LEAF_HEAD, Layout, NOWHERE, RUN};
+use super::layout::{Known, LEAF_HEAD, Layout, NOWHERE, RUN};
 use super::patch::Patch;
 use nandscape_core::{Hint, SimTime};
 use std::collections::BTreeMap;
@@ -80,8 +80,6 @@ pub(super) struct Object {
     pub dirty_since: Option<SimTime>,
     /// The next flush has to write metadata.
     pub needs_meta: bool,
-    /// Back pointers say something that the metadata does not.
-    pub lags: bool,
 }
 
 impl Object {
@@ -101,7 +99,6 @@ impl Object {
             replaced: Vec::new(),
             dirty_since: None,
             needs_meta: true,
-            lags: false,
         }
     }
 
@@ -145,6 +142,12 @@ impl Object {
     pub fn diff_bytes(&self) -> u64 {
         let bytes = |patch: &Patch| DIFF_EXTENT * patch.ranges().len() as u64 + u64::from(patch.covered());
         self.diffs.values().map(bytes).sum()
+    }
+
+    /// Pages that all of its metadata takes if it is written now.
+    pub fn metadata_pages(&self, sizes: &Sizes) -> u64 {
+        let leaves = self.layout.leaves().filter(|(_, leaf)| leaf.known != Known::Whole).count() as u64;
+        sizes.parts(self.record_bytes(sizes) + self.diff_bytes()) + leaves
     }
 
     /// Pages that it can take, once it has so many touched ones, of which none is behind `end`: each on its

@@ -32,7 +32,7 @@ pub(super) struct Page<'a> {
     pub object: u64,
     pub offset: u32,
     pub len: u32,
-    /// Of a copy, the write that its data came with.
+    /// The write that its data came with.
     pub version: u64,
     pub data: Option<&'a [u8]>,
     pub after: Token,
@@ -61,7 +61,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             kind: page.kind,
             is_copy,
             tcnt: if is_last { write.pages } else { 0 },
-            version: if is_copy { page.version } else { write.tid },
+            version: page.version,
             object: page.object,
             offset: page.offset,
             len: page.len,
@@ -129,6 +129,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let after = if self.sabotage == Sabotage::EarlyErase { Token::NONE } else { after };
         match self.device.erase(id, Issue { after, ..Issue::new(at, cause) }) {
             Ok(token) => {
+                self.blocks.erases += 1;
                 self.erased = self.device.join(self.erased, token);
                 self.blocks.after[block as usize] = token;
                 if !has_failed {
@@ -159,5 +160,12 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let issue = Issue::new(at, cause).by_device(cause);
         let read = self.device.read(Ppn(place), page_bytes, buffer, issue)?;
         Ok((read.oob, data, read.done))
+    }
+
+    /// Reads a page that has to be readable.
+    pub(super) fn read_sure(&mut self, place: u32, at: SimTime) -> NamespaceResult<Vec<u8>> {
+        let (_, data, done) = self.read_page(place, Cause::Meta, at).map_err(FtlError::Flash)?;
+        self.wait_for(done);
+        Ok(data)
     }
 }

@@ -1,9 +1,9 @@
 //! A start from what the flash holds: the newest root, the index, and back pointers of the update windows.
 
 use super::blocks::{BlockEntry, BlockUse};
-use super::config::ROOT_BLOCKS;
+use super::config::{Config, ROOT_BLOCKS};
 use super::format::{
-    BLOCK_RECORD, INDEX_RECORD, IndexRecord, LeafAt, Root, has_page, leaf_places, object_of, object_parts,
+    BLOCK_RECORD, INDEX_RECORD, IndexRecord, LeafAt, Root, leaf_places, object_of, object_parts,
     system_records, touched,
 };
 use super::layout::NOWHERE;
@@ -13,8 +13,8 @@ use super::system::shape;
 use super::{Oftl, Sabotage};
 use crate::error::ObjectStoreError;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FtlError, NamespaceResult, ObjectError, Ppn, RecoveryReport,
-    SimTime, Token,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, NamespaceResult, ObjectError, Params, Ppn,
+    RecoveryReport, SimTime, Token,
 };
 use nandscape_ftl::victim::BlockState;
 use std::collections::BTreeMap;
@@ -41,14 +41,19 @@ const START: SimTime = SimTime::ZERO;
 
 impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     /// Begins with what is on the flash, or with nothing.
-    pub(super) fn start(&mut self) -> Result<(), ObjectStoreError> {
+    pub(super) fn start(&mut self, params: &Params) -> Result<(), ObjectStoreError> {
         for block in (0..self.geometry.blocks()).filter(|block| self.device.is_bad(BlockId(*block))) {
             self.blocks.bad(block);
         }
         for block in self.good_root_blocks() {
             self.blocks.infos[block as usize].state = BlockState::Open;
         }
+        let erases =
+            (0..self.geometry.blocks()).map(|block| u64::from(self.device.erase_count(BlockId(block))));
+        self.blocks.erases = erases.sum();
         let root = if self.sizes.stores_data { self.newest_root()? } else { None };
+        let good = root.as_ref().map_or_else(|| self.blocks.good() as u32, |root| root.good);
+        self.config = Config::new(params, &self.geometry, good)?;
         match root {
             None => self.make_new()?,
             Some(root) => self.open(root)?,
@@ -149,7 +154,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     fn open(&mut self, root: Root) -> Result<(), ObjectStoreError> {
         self.tid = root.tid;
         self.recovery = RecoveryReport { checkpoint: root.generation, ..RecoveryReport::default() };
-        let entries = self.read_log(&root)?;
+        let (entries, is_torn) = self.read_log(&root)?;
         self.recovery.map_entries = self.table.count();
         self.own_blocks(&root, &entries);
         self.system.root = root;
@@ -161,8 +166,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         self.recovery.was_clean = events.is_empty() && is_as_left;
         self.replay(events)?;
         self.recovery.live_pages = self.table.charged;
-        if !self.recovery.was_clean || self.system.is_torn {
-            self.system.is_torn = false;
+        if !self.recovery.was_clean || is_torn {
             if self.stopped.is_none() {
                 // A store that cannot write any more can be read.
                 let done = self.checkpoint(true, START);
@@ -172,8 +176,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         Ok(())
     }
 
-    /// Reads the system log: the index, and entries of blocks.
-    fn read_log(&mut self, root: &Root) -> Result<BTreeMap<u32, u32>, ObjectStoreError> {
+    /// Reads the system log: the index, and entries of blocks; and whether pages behind its end are programmed,
+    /// of a log that no root has.
+    fn read_log(&mut self, root: &Root) -> Result<(BTreeMap<u32, u32>, bool), ObjectStoreError> {
         let [mut next, begin, mut pages] = root.log;
         let mut entries = BTreeMap::new();
         let damaged = |place, what| ObjectStoreError::Unreadable { page: Ppn(place), what };
@@ -196,7 +201,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 Err(error) => return Err(self.failed(error).into()),
             };
             if oob.offset != next {
-                return Err(damaged(place - 1, "index before it"));
+                let reason = format!("page {place} of its index has number {}, expected {next}", oob.offset);
+                return Err(ObjectStoreError::Damaged { reason });
             }
             (next, pages) = (next + 1, pages - 1);
             self.recovery.metadata_pages += 1;
@@ -237,8 +243,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 self.system.end = self.system.end.max(index * self.blocks.pages + programmed);
             }
         }
-        self.system.is_torn = self.system.end > position;
-        Ok(entries)
+        Ok((entries, self.system.end > position))
     }
 
     /// Blocks have the owners that the root and the log say.
@@ -343,7 +348,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 PageKind::Object if oob.offset == 0 => {
                     let of = news.entry(oob.object).or_default();
                     (of.metadata, of.deleted) = (Some((oob.tid, place)), None);
-                    let (object, _) = self.read_object(place)?;
+                    let (object, _) = self.read_object(place, START)?;
                     for id in object.replaced {
                         let of = news.entry(id).or_default();
                         (of.metadata, of.deleted) = (None, Some(oob.tid));
@@ -394,7 +399,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 continue;
             }
             object.layout.set(oob.offset, *place);
-            object.lags = true;
             if !oob.is_copy && oob.tid > object.meta_tid {
                 object.needs_meta |= object.diffs.remove(&oob.offset).is_some();
                 let end = u64::from(oob.offset) * u64::from(sizes.page_bytes) + u64::from(oob.len);
@@ -404,10 +408,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         object.touched = touched(object);
         let end = object.size.div_ceil(sizes.page_bytes.into());
         let cost = object.cost(object.touched, end, object.attributes.len() as u64, &sizes);
-        let lags = object.lags || object.needs_meta;
-        object.lags = lags;
-        let pages = sizes.parts(object.record_bytes(&sizes) + object.diff_bytes())
-            + object.layout.leaves().count() as u64;
+        let lags = object.layout.lags() || object.needs_meta;
+        let pages = object.metadata_pages(&sizes);
         self.table.charge_known(id, cost);
         if lags {
             self.table.lags(id, pages);
@@ -416,13 +418,13 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 
     /// Reads the metadata of an object, without the places of its leaves.
-    fn read_object(&mut self, place: u32) -> NamespaceResult<(Object, Vec<LeafAt>)> {
+    fn read_object(&mut self, place: u32, at: SimTime) -> NamespaceResult<(Object, Vec<LeafAt>)> {
         let unreadable = || FtlError::Flash(FlashError::Damaged { page: Ppn(place) });
-        let mut record = self.read_sure(place, START)?;
+        let mut record = self.read_sure(place, at)?;
         let others = object_parts(&record).ok_or_else(unreadable)?;
         let mut parts = vec![place];
         for other in others {
-            record.extend(self.read_sure(other, START)?);
+            record.extend(self.read_sure(other, at)?);
             parts.push(other);
         }
         let (mut object, leaves) = object_of(&record, &self.sizes).ok_or_else(unreadable)?;
@@ -434,19 +436,17 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     #[cold]
     pub(super) fn load(&mut self, id: u64, at: SimTime) -> NamespaceResult<u32> {
         let entry = self.table.entry(id).ok_or(ObjectError::Unknown)?;
-        let (mut object, leaves) = self.read_object(entry.place)?;
+        let (mut object, leaves) = self.read_object(entry.place, at)?;
         if object.id != id {
             return Err(FtlError::Flash(FlashError::Damaged { page: Ppn(entry.place) }).into());
         }
-        for leaf in leaves.into_iter().filter(|leaf| has_page(*leaf)) {
-            let (number, page, tid) = leaf;
+        for (number, page, tid) in leaves {
             let data = self.read_sure(page, at)?;
             let places = leaf_places(&data, id, &self.sizes)
                 .ok_or(FtlError::Flash(FlashError::Damaged { page: Ppn(page) }))?;
             object.layout.put_leaf(number, places, page, tid);
         }
         object.touched = touched(&object);
-        self.counts.loads += 1;
         // What it has replaced, the index does not have any more.
         object.replaced.clear();
         Ok(self.table.add(object))

@@ -14,22 +14,10 @@ use nandscape_core::{
 /// What was done since the last reset.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// Writes with data pages, and with metadata.
-    pub data_writes: u64,
-    pub metadata_writes: u64,
-    /// Pages that were put together from differences.
-    pub merged_pages: u64,
-    /// Bytes of differences in metadata that was written.
-    pub diff_bytes: u64,
-    /// Checkpoints, and blocks that windows got without one.
-    pub checkpoints: u64,
-    pub extensions: u64,
-    /// Blocks that were collected, pages of them that were looked at, and pages that were moved.
+    /// Blocks that were collected.
     pub collected: u64,
-    pub checked_pages: u64,
+    /// Pages of them that were moved.
     pub moved_pages: u64,
-    /// Objects that were read into memory.
-    pub loads: u64,
 }
 
 impl<D: FlashDevice<ObjectOob> + Send> Subsystem for Oftl<D> {

@@ -19,19 +19,12 @@ pub enum Sabotage {
     ForgottenDeletions,
     /// Back pointers of the update window are not read.
     NoReplay,
-    /// A start goes on behind writes that are not complete. Not in the list: it takes a second start to be
-    /// seen.
+    /// A start goes on behind writes that are not complete.
     LeavesGaps,
 }
 
 impl Sabotage {
-    /// Every broken promise.
-    pub const ALL: [Self; 6] = [
-        Self::PartialWrites,
-        Self::EarlyFlush,
-        Self::EarlyErase,
-        Self::EarlyProgram,
-        Self::ForgottenDeletions,
-        Self::NoReplay,
-    ];
+    /// Those that cuts anywhere find soon; tests of their own find the others.
+    pub const ALL: [Self; 5] =
+        [Self::PartialWrites, Self::EarlyFlush, Self::EarlyErase, Self::EarlyProgram, Self::NoReplay];
 }

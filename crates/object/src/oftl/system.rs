@@ -28,18 +28,14 @@ pub(super) struct System {
     pub pages: u32,
     /// Number of the next page.
     pub next: u32,
-    /// Pages behind its end are programmed, of a log that no root has.
-    pub is_torn: bool,
     /// Blocks of it whose entries say that they are free.
     new: Vec<u32>,
     /// Blocks that the next root gives up.
     dropped: Vec<u32>,
-    /// Pages of a block.
-    block_pages: u32,
 }
 
 impl System {
-    pub fn new(geometry: &Geometry) -> Self {
+    pub fn new() -> Self {
         Self {
             root: Root::default(),
             committed: Token::NONE,
@@ -49,17 +45,15 @@ impl System {
             end: 0,
             pages: 0,
             next: 0,
-            is_torn: false,
             new: Vec::new(),
             dropped: Vec::new(),
-            block_pages: geometry.pages_per_block,
         }
     }
 
-    /// Pages that can be programmed to blocks that the newest root has.
-    fn room(&self) -> u32 {
+    /// Pages that can be programmed to blocks that the newest root has, of so many pages each.
+    fn room(&self, block_pages: u32) -> u32 {
         let known = self.blocks.iter().take_while(|block| self.root.blocks.contains(block)).count() as u32;
-        (known * self.block_pages).saturating_sub(self.end)
+        (known * block_pages).saturating_sub(self.end)
     }
 
     pub fn bytes(&self) -> u64 {
@@ -101,14 +95,12 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             return Err(self.stop("no erased block is left"));
         };
         self.blocks.windows[which as usize].add(block, 0, self.blocks.pages);
-        self.counts.extensions += 1;
         let after = self.ordered(at)?;
         self.persist(&[block], after, at)
     }
 
     /// The index on the flash says everything; the windows begin anew. With `whole`, so does the system log.
     pub(super) fn checkpoint(&mut self, whole: bool, at: SimTime) -> NamespaceResult<()> {
-        self.counts.checkpoints += 1;
         while let Some(id) = self.table.removals.first().copied() {
             self.write_object(id, false, at)?;
             self.table.removals.remove(&id);
@@ -120,7 +112,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             self.write_object(id, true, at)?;
         }
         let mut changed = Vec::new();
-        let mut leaving = Vec::new();
+        let mut leaving: Vec<u32> = Vec::new();
         for which in [Which::Data, Which::Metadata] {
             leaving.append(&mut self.blocks.windows[which as usize].full);
             let wanted = self.config.window as usize;
@@ -130,6 +122,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 changed.push(block);
             }
         }
+        leaving.sort_unstable();
         changed.extend(&leaving);
         self.set_most_erases();
         // What the log calls free is erased.
@@ -153,9 +146,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
 
     /// Blocks with more erases than the mean and some are spared.
     fn set_most_erases(&mut self) {
-        let erases: u64 =
-            (0..self.geometry.blocks()).map(|block| u64::from(self.device.erase_count(BlockId(block)))).sum();
-        let mean = erases / u64::from(self.geometry.blocks());
+        let mean = self.blocks.erases / u64::from(self.geometry.blocks());
         self.blocks.most_erases = u32::try_from(mean).unwrap_or(u32::MAX).saturating_add(self.config.wear);
     }
 
@@ -181,7 +172,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let is_whole = whole || self.system.pages + more > 2 * all + self.blocks.pages;
         self.reserve_log(if is_whole { all } else { more }, at)?;
         let begin = self.system.end;
-        let old = (self.system.begin, self.system.pages);
+        let old_pages = self.system.pages;
         let mut records = Vec::new();
         let ids: Vec<u64> = if is_whole {
             self.table.entries().map(|(id, _)| id).collect()
@@ -210,7 +201,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             changed.iter().copied().chain(new).collect()
         };
         for block in every {
-            let entry = self.entry_of(block, leaving.contains(&block));
+            let entry = self.entry_of(block, leaving.binary_search(&block).is_ok());
             self.blocks.persisted[block as usize] = entry.encode();
             records.extend(block.to_le_bytes());
             records.extend(entry.encode().to_le_bytes());
@@ -225,7 +216,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             self.system.dropped.extend(self.system.blocks.drain(..gone as usize));
             self.system.begin = begin - gone * self.blocks.pages;
             self.system.end -= gone * self.blocks.pages;
-            self.system.pages -= old.1;
+            self.system.pages -= old_pages;
         }
         Ok(done)
     }
@@ -243,7 +234,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     /// The system log has room for so many pages and two failures, in blocks that a root has.
     fn reserve_log(&mut self, pages: u32, at: SimTime) -> NamespaceResult<()> {
         let wanted = pages + 2 * self.blocks.pages;
-        if self.system.room() >= wanted {
+        if self.system.room(self.blocks.pages) >= wanted {
             return Ok(());
         }
         let mut new = Vec::new();
@@ -299,6 +290,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let mut root = std::mem::take(&mut self.system.root);
         root.generation += 1;
         root.shape = shape(&self.geometry);
+        root.good = self.config.good;
         root.log = [self.system.next - self.system.pages, self.system.begin, self.system.pages];
         root.blocks.clone_from(&self.system.blocks);
         for (which, window) in (0..).zip(&self.blocks.windows) {
@@ -349,6 +341,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 let issue = Issue { after, ..Issue::new(at, Cause::Meta) };
                 match self.device.erase(BlockId(block), issue) {
                     Ok(token) => {
+                        self.blocks.erases += 1;
                         after = self.device.join(after, token);
                         self.system.copies[copy] = (block, 0);
                     }

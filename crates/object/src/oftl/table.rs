@@ -174,12 +174,11 @@ impl Table {
     /// The object that has waited longest, if that is too long.
     #[inline]
     pub fn overdue(&mut self, at: SimTime, after: u64) -> Option<u64> {
-        let (id, since) = *self.queue.front()?;
-        if since.0.saturating_add(after) > at.0 {
+        let is_due = |since: SimTime| since.0.saturating_add(after) <= at.0;
+        if !is_due(self.queue.front()?.1) {
             return None;
         }
-        let _ = id;
-        self.oldest().filter(|(_, since)| since.0.saturating_add(after) <= at.0).map(|(id, _)| id)
+        self.oldest().filter(|(_, since)| is_due(*since)).map(|(id, _)| id)
     }
 
     /// Back pointers say more of an object than its metadata, which takes so many pages.

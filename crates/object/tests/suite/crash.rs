@@ -2,50 +2,39 @@
 
 use super::support::{Objects, Store, nand, open, params};
 use nandscape_core::command::Payload;
-use nandscape_core::{Extent, Hint, ObjectCommand, ObjectId, SimTime, Subsystem};
+use nandscape_core::{Extent, Hint, NamespaceError, ObjectCommand, ObjectId, SimTime, Subsystem};
+use nandscape_media::Nand;
 use nandscape_media::faults::{FaultPlan, PowerCut};
-use nandscape_object::oftl::Sabotage;
-use nandscape_testkit::crash::{
-    Buffer, CrashDevice, Effort, Setup, campaign, finds, points_from_environment,
-};
-use nandscape_testkit::objects::crash::ObjectHost;
+use nandscape_object::oftl::{ObjectOob, Sabotage};
+use nandscape_testkit::crash::{Buffer, CrashDevice, Effort, Handle, Setup, points_from_environment};
+use nandscape_testkit::objects::crash::{self, ObjectHost};
+use nandscape_testkit::objects::load::find;
 
 /// Cuts that all tests of this file try together.
 const POINTS: u64 = 12_000;
 
 type Host = ObjectHost<Objects>;
 
-fn case(name: &str, pairs: &[(&str, &str)], sabotage: Sabotage) -> Setup<'static, Host> {
-    let params = params(pairs);
-    Setup {
-        name: name.to_owned(),
-        nand: nand(),
-        open: Box::new(move |device| open(device, &params, sabotage)),
-        plan: FaultPlan::default(),
-        needs_flush: true,
-        damage: None,
-        effort: Effort { steps: 30, scattered: 2, again_every: 300, row_every: 100, ..Effort::default() },
-    }
-}
-
-fn cases(sabotage: Sabotage) -> [Setup<'static, Host>; 4] {
-    [
-        case("oftl", &[("window", "4")], sabotage),
-        case("oftl, sync", &[("sync", "true"), ("window", "4")], sabotage),
+fn cases(sabotage: Sabotage) -> Vec<Setup<'static, Host>> {
+    let effort = Effort { steps: 30, scattered: 2, again_every: 300, row_every: 100, ..Effort::default() };
+    let case = |name, pairs: &[(&str, &str)]| {
+        let params = params(pairs);
+        crash::case::<Objects>(name, nand(), effort, move |device| open(device, &params, sabotage))
+    };
+    vec![
+        case("oftl", &[("window", "4")]),
+        case("oftl, sync", &[("sync", "true"), ("window", "4")]),
         case(
             "oftl, eager",
             &[("lazy_index", "false"), ("diffs", "false"), ("cache", "2KiB"), ("window", "4")],
-            sabotage,
         ),
-        case("oftl, full", &[("op", "0.05"), ("cache", "4KiB"), ("window", "4")], sabotage),
+        case("oftl, full", &[("op", "0.05"), ("cache", "4KiB"), ("window", "4")]),
     ]
 }
 
 fn survives(test: &str, setups: &[Setup<'_, Host>], share: u64) {
     let points = points_from_environment(POINTS, share);
-    let command = format!("cargo test -p nandscape-object --test suite crash::{test} -- --exact --nocapture");
-    let tally = campaign(test, setups, points, &command);
-    assert!(std::env::var("CRASH_CASE").is_ok() || tally.erases > 0, "{tally}");
+    crash::survives("nandscape-object", &format!("crash::{test}"), setups, points);
 }
 
 #[test]
@@ -56,19 +45,58 @@ fn objects_survive_every_cut() {
 #[test]
 fn objects_survive_cuts_while_blocks_fail() {
     let plan = FaultPlan { program: 0.02, erase: 0.1, ..FaultPlan::default() };
-    let failing = cases(Sabotage::None).map(|case| Setup { plan: plan.clone(), ..case });
-    survives("objects_survive_cuts_while_blocks_fail", &failing, 40);
+    let failing = cases(Sabotage::None).into_iter().map(|case| Setup { plan: plan.clone(), ..case });
+    survives("objects_survive_cuts_while_blocks_fail", &failing.collect::<Vec<_>>(), 40);
 }
 
 #[test]
 fn every_sabotage_of_objects_is_found() {
-    let few = Effort { scattered: 4, deep_every: 0, again_every: 40, row_every: 0, ..Effort::default() };
-    let is_found = |sabotage| {
-        cases(sabotage).into_iter().any(|case| finds(&Setup { effort: few, ..case }, 30).0.is_some())
-    };
-    let unnoticed: Vec<Sabotage> =
-        Sabotage::ALL.into_iter().filter(|sabotage| !is_found(*sabotage)).collect();
-    assert!(unnoticed.is_empty(), "{unnoticed:?} went unnoticed");
+    crash::all_are_found(&Sabotage::ALL, cases);
+}
+
+fn ask(store: &mut Store, command: ObjectCommand) -> Result<(), NamespaceError> {
+    store.submit(0, command.into(), Payload::None, SimTime::ZERO).map(|_| ())
+}
+
+fn again(nand: Nand<ObjectOob>) -> (CrashDevice<ObjectOob>, Handle<ObjectOob>) {
+    CrashDevice::new(nand, Buffer::None, &FaultPlan::default(), false)
+}
+
+/// Writes objects, deletes old ones without a flush, and cuts the power after each, while blocks fail until too few
+/// are free and each deletion makes room at once: whether each object is whole or gone then.
+fn stay_whole(sabotage: Sabotage) -> bool {
+    let keys = params(&[("sync", "true"), ("op", "0.05"), ("window", "4")]);
+    let plan = FaultPlan { erase: 0.2, ..FaultPlan::default() };
+    let (device, handle) = CrashDevice::new(nand(), Buffer::None, &plan, false);
+    let mut store = open(device, &keys, sabotage).unwrap();
+    let write = |object| ObjectCommand::Write { object, extent: Extent::new(0, 4_096), hint: None };
+    let mut last = 0;
+    for id in 1.. {
+        let object = ObjectId(id);
+        let made = ask(&mut store, ObjectCommand::Create { object, hint: Hint::NONE });
+        if made.is_err() || ask(&mut store, write(object)).is_err() {
+            break;
+        }
+        // One that has left the update window.
+        let Some(old) = u64::checked_sub(id, 34).filter(|old| *old > 0) else { continue };
+        let before = find(&mut store, old).unwrap();
+        if ask(&mut store, ObjectCommand::Delete { object: ObjectId(old) }).is_err() {
+            break;
+        }
+        let mut cut = open(again(handle.nand()).0, &keys, sabotage).unwrap();
+        if !find(&mut cut, old).is_ok_and(|found| found.is_none() || found == before) {
+            return false;
+        }
+        last = id;
+    }
+    assert!(last > 50, "{last} objects");
+    true
+}
+
+#[test]
+fn what_is_deleted_without_a_flush_is_whole_or_gone() {
+    assert!(stay_whole(Sabotage::None));
+    assert!(!stay_whole(Sabotage::ForgottenDeletions), "the fault is not noticed");
 }
 
 /// Cuts the power at a program or erase, starts again, deletes an object, flushes, and starts once more:
@@ -78,21 +106,17 @@ fn stays_deleted(at: u64, sabotage: Sabotage) -> bool {
     let cut = FaultPlan { power_cut: Some(PowerCut { at, is_torn: true }), ..FaultPlan::default() };
     let (device, handle) = CrashDevice::new(nand(), Buffer::None, &cut, false);
     let mut store = open(device, &keys, sabotage).unwrap();
-    let submit = |store: &mut Store, command: ObjectCommand| {
-        store.submit(0, command.into(), Payload::None, SimTime::ZERO).map(|_| ())
-    };
     let object = ObjectId(1);
-    submit(&mut store, ObjectCommand::Create { object, hint: Hint::NONE }).unwrap();
-    submit(&mut store, ObjectCommand::Flush { object: None }).unwrap();
+    ask(&mut store, ObjectCommand::Create { object, hint: Hint::NONE }).unwrap();
+    ask(&mut store, ObjectCommand::Flush { object: None }).unwrap();
     let write = ObjectCommand::Write { object, extent: Extent::new(0, 4096), hint: None };
-    while submit(&mut store, write).is_ok() {}
-    let again = |nand| CrashDevice::new(nand, Buffer::None, &FaultPlan::default(), false);
+    while ask(&mut store, write).is_ok() {}
     let (device, handle) = again(handle.nand());
     let mut store = open(device, &keys, sabotage).unwrap();
-    submit(&mut store, ObjectCommand::Delete { object }).unwrap();
-    submit(&mut store, ObjectCommand::Flush { object: None }).unwrap();
+    ask(&mut store, ObjectCommand::Delete { object }).unwrap();
+    ask(&mut store, ObjectCommand::Flush { object: None }).unwrap();
     let mut store = open(again(handle.nand()).0, &keys, sabotage).unwrap();
-    submit(&mut store, ObjectCommand::GetAttributes { object }).is_err()
+    ask(&mut store, ObjectCommand::GetAttributes { object }).is_err()
 }
 
 #[test]

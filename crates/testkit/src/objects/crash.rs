@@ -6,7 +6,7 @@
 //! commands are atomic leaves each object in one of its states, as a whole.
 
 use super::load::{self, Mix, OBJECTS, Plain, Request, apply, find};
-use crate::crash::{Promises, Site, Subject, Sure};
+use crate::crash::{CrashDevice, Effort, Promises, Setup, Site, Subject, Sure, campaign, finds};
 use crate::shrink::Outcome;
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
@@ -14,7 +14,10 @@ use nandscape_core::{
     Clocked as _, Extent, FlashLayer, FtlError, Hint, NamespaceError, ObjectCommand, ObjectError, ObjectId,
     ObjectSpace, OutOfBand, Reply, SimTime, Subsystem, Token,
 };
+use nandscape_media::Nand;
+use nandscape_media::faults::FaultPlan;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::marker::PhantomData;
 
 /// A store of objects, for [`ObjectHost`].
@@ -45,6 +48,38 @@ pub fn space<S: Subsystem>(store: &mut S) -> ObjectSpace {
         Ok(Reply::Space(space)) => *space,
         other => panic!("{other:?}"),
     }
+}
+
+/// A store on an erased device, for a campaign.
+pub fn case<U: ObjectLayer>(
+    name: &str,
+    nand: Nand<U::Oob>,
+    effort: Effort,
+    open: impl Fn(CrashDevice<U::Oob>) -> Outcome<U::Layer> + Sync + 'static,
+) -> Setup<'static, ObjectHost<U>> {
+    let (name, open) = (name.to_owned(), Box::new(open));
+    Setup { name, nand, open, plan: FaultPlan::default(), needs_flush: true, damage: None, effort }
+}
+
+/// A campaign of at least so many cuts, by a test of the suite of a package, such as
+/// `zone_files::crash::files_survive_every_cut`. Panics at the first broken promise, and where no erase was cut.
+pub fn survives<U: ObjectLayer>(package: &str, test: &str, setups: &[Setup<'_, ObjectHost<U>>], points: u64) {
+    let command = format!("cargo test -p {package} --test suite {test} -- --exact --nocapture");
+    let tally = campaign(test, setups, points, &command);
+    assert!(std::env::var("CRASH_CASE").is_ok() || tally.erases > 0, "{tally}");
+}
+
+/// Every sabotage is found in one of the cases that a store with it makes. Panics with those that are not.
+pub fn all_are_found<U: ObjectLayer, X: Copy + Debug>(
+    all: &[X],
+    cases: impl Fn(X) -> Vec<Setup<'static, ObjectHost<U>>>,
+) {
+    let few = Effort { scattered: 4, deep_every: 0, again_every: 40, row_every: 0, ..Effort::default() };
+    let is_found = |sabotage: &X| {
+        cases(*sabotage).into_iter().any(|case| finds(&Setup { effort: few, ..case }, 30).0.is_some())
+    };
+    let unnoticed: Vec<&X> = all.iter().filter(|sabotage| !is_found(sabotage)).collect();
+    assert!(unnoticed.is_empty(), "{unnoticed:?} went unnoticed");
 }
 
 type Objects = BTreeMap<u64, Plain>;
