@@ -124,9 +124,8 @@ pub fn feed(input: &[u8]) {
     let (_checked, path) = in_memory(&bytes);
     let _ = storing::check(&path, &mut |_, _| {});
     let (served, path) = in_memory(&bytes);
-    let Ok((config, medium)) = storing::look(&path) else { return };
-    drop(medium);
-    let Ok(mut stored) = storing::build_stored(&config, &Storage::Image(path)) else { return };
+    let Ok(held) = storing::look(&path) else { return };
+    let Ok(mut stored) = storing::build_stored(&held.config, &Storage::Image(path)) else { return };
     let capacity = stored.subsystem.namespaces()[0].capacity_bytes;
     for (number, meant) in (0..).zip(&used.pages).take((capacity / PAGE as u64) as usize) {
         let mut found = [0; PAGE];

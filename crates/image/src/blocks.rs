@@ -5,9 +5,9 @@ use crate::error::ImageError;
 use crate::flash::copies::Copies;
 use crate::flash::{Block, Flash};
 use crate::layout::Layout;
-use crate::record::{BlockWord, Entry, Kind, TORN};
+use crate::record::{BlockWord, Entry, Kind};
 use crate::store::Store;
-use nandscape_core::{BlockId, Ppn};
+use nandscape_core::{BlockId, OutOfBand, Ppn};
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(crate) fn lost_words<S: Store>(store: &S, layout: &Layout, block: BlockId, p
     ImageError::corrupt(path, offset, what, found, format!("a word with its checksum{or_second}"))
 }
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     const fn is_free_order(&self) -> bool {
         self.header.capabilities.out_of_order_program
     }
@@ -144,7 +144,7 @@ impl<S: Store> Flash<S> {
     }
 
     fn tear(&mut self, page: Ppn, place: (BlockId, u32)) {
-        self.put_record(page, place, TORN, Kind::Torn);
+        self.put_torn(page, place);
     }
 
     /// The word of what was true last is lost: it follows from the records.

@@ -4,10 +4,10 @@ use crate::error::{ImageError, Result};
 use crate::flash::Flash;
 use crate::flash::copies::Copies;
 use crate::layout::Layout;
-use crate::medium::ImageMedium;
+use crate::medium::ImageFlash;
 use crate::record::{Entry, Kind, Record};
 use crate::store::Store;
-use nandscape_core::{BlockId, Ppn};
+use nandscape_core::{BlockId, OutOfBand, Ppn};
 use serde::Serialize;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -72,7 +72,7 @@ pub struct Findings {
     pub problems: Vec<Problem>,
 }
 
-impl ImageMedium {
+impl<O: OutOfBand> ImageFlash<O> {
     /// What the image holds; `path` is where it was opened from.
     pub fn contents(&self, path: &Path) -> Result<Contents> {
         let metadata = std::fs::metadata(path).map_err(ImageError::io(path, "stat"))?;
@@ -91,7 +91,7 @@ impl ImageMedium {
     }
 }
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     /// An error if what was read from the tables so far may be wrong.
     pub(crate) fn check_whole(&self, path: &Path) -> Result<()> {
         let what = "a part of the tables could not be read or written: the file was truncated, or its file system is full or failed";

@@ -3,6 +3,7 @@
 use crate::error::{ImageError, Result};
 use crate::layout::{CONFIG, CONFIG_BYTES, Layout, VERSION};
 use crate::locked::open_regular;
+use crate::record::{OOB_HEAD, OOB_MOST};
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::checksum::sum;
 use std::fs::File;
@@ -24,6 +25,8 @@ pub struct Header {
     pub uuid: [u8; 16],
     /// Shape.
     pub geometry: Geometry,
+    /// Bytes of the OOB that it keeps for each page; 14, that of logical pages, before format version 3.
+    pub oob_bytes: u32,
     /// Erases a block survives; `None` for endless.
     pub endurance: Option<u32>,
     /// What the medium allows.
@@ -43,7 +46,7 @@ impl Header {
     }
 
     pub(crate) fn layout(&self) -> Layout {
-        Layout::new(&self.geometry, self.version)
+        Layout::new(&self.geometry, self.version, self.oob_bytes)
     }
 
     /// The UUID as people write it.
@@ -134,6 +137,9 @@ impl Header {
         for (index, offset) in offsets.into_iter().enumerate() {
             put(104 + 8 * index, &offset.to_le_bytes());
         }
+        if self.version >= 3 {
+            put(160, &self.oob_bytes.to_le_bytes());
+        }
         let crc = checksum(&page);
         page[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
         page
@@ -201,8 +207,15 @@ impl Fields<'_> {
         if capabilities.program_pages == 0 {
             return Err(ImageError::corrupt(self.path, 80, "pages of a program unit", 0, "1 or more"));
         }
+        let version = self.u32(16);
+        let oob_bytes = if version >= 3 { self.u32(160) } else { OOB_HEAD as u32 };
+        if !(OOB_HEAD..=OOB_MOST).contains(&(oob_bytes as usize)) {
+            let expected = format!("{OOB_HEAD} to {OOB_MOST}");
+            return Err(ImageError::corrupt(self.path, 160, "bytes of the OOB", oob_bytes, expected));
+        }
         Ok(Header {
-            version: self.u32(16),
+            version,
+            oob_bytes,
             uuid: self.page[24..40].try_into().expect("16 bytes"),
             geometry,
             endurance: (endurance != u32::MAX).then_some(endurance),

@@ -3,11 +3,13 @@
 //! Since version 2 there are two copies of state, block table and page table. No sector holds both copies of
 //! an entry, and no entry lies in two, so that a failure of the machine leaves each copy whole or absent.
 
+use crate::record::OOB_HEAD;
 use nandscape_core::{BlockId, Geometry, Ppn};
 use nandscape_media::checksum::Units;
 
-/// The format version that this program writes, and the newest that it reads.
-pub(crate) const VERSION: u32 = 2;
+/// The newest format version that this program reads. It writes the oldest that has what is needed: version
+/// 3 only for a longer OOB than that of logical pages.
+pub(crate) const VERSION: u32 = 3;
 /// The header fills the first page of the file, the state the second, the configuration up to [`TABLES`].
 pub(crate) const STATE: u64 = 4096;
 /// The second copy of the state.
@@ -28,6 +30,8 @@ pub struct Layout {
     pub geometry: Geometry,
     pub units: Units,
     pub record_bytes: u32,
+    /// Where the rest of an OOB that is longer than [`OOB_HEAD`] lies in a record.
+    pub oob_rest: usize,
     pub block_table: u64,
     pub page_table: u64,
     /// From a block's entry to its second copy; 0 where there is none.
@@ -39,11 +43,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of an image of this shape and format version.
-    pub fn new(geometry: &Geometry, version: u32) -> Self {
+    /// The layout of an image of this shape and format version, with so many bytes of OOB for a page.
+    pub fn new(geometry: &Geometry, version: u32, oob_bytes: u32) -> Self {
         let units = Units::new(geometry);
         let has_copies = version >= 2;
-        let least = RECORD_HEAD as u32 + 4 * units.count;
+        let oob_rest = RECORD_HEAD + 4 * units.count as usize;
+        let least = oob_rest as u32 + oob_bytes.saturating_sub(OOB_HEAD as u32);
         let record_bytes = if has_copies { least.next_power_of_two() } else { least.next_multiple_of(8) };
         let block_table = TABLES;
         let block_bytes = (u64::from(geometry.blocks()) * BLOCK_BYTES).next_multiple_of(4096);
@@ -56,6 +61,7 @@ impl Layout {
             geometry: *geometry,
             units,
             record_bytes,
+            oob_rest,
             block_table,
             page_table,
             to_second_block,

@@ -38,5 +38,5 @@ mod unfinished;
 pub use check::{Contents, Findings, Problem};
 pub use error::ImageError;
 pub use header::Header;
-pub use medium::ImageMedium;
+pub use medium::{ImageFlash, ImageMedium};
 pub use snapshot::{ImageHandle, Snapshot};

@@ -5,10 +5,11 @@ use crate::file::FileStore;
 use crate::flash::Flash;
 use crate::header::Header;
 use crate::locked::{self, open_regular};
+use crate::record::OOB_MOST;
 use crate::session::session_of;
 use crate::snapshot::ImageHandle;
 use crate::start;
-use nandscape_core::Geometry;
+use nandscape_core::{Geometry, Oob, OutOfBand};
 use nandscape_files::os;
 use nandscape_files::os::LockedFile;
 use nandscape_media::NandOptions;
@@ -18,14 +19,18 @@ use std::sync::Arc;
 /// Flash in a file. One process at a time has it.
 ///
 /// Dropping it closes it cleanly; after anything else the next start looks at what was open.
-pub type ImageMedium = Flash<FileStore>;
+pub type ImageFlash<O> = Flash<FileStore, O>;
 
-impl ImageMedium {
+/// Flash in a file for layers that map logical pages.
+pub type ImageMedium = ImageFlash<Oob>;
+
+impl<O: OutOfBand> ImageFlash<O> {
     /// Makes an image in a new file, wholly erased; `config` is kept in it as text.
     ///
     /// Errors: the file exists or cannot be made or locked, a wrong bad block, a configuration above 56 KiB.
     pub fn create(path: &Path, geometry: &Geometry, options: &NandOptions, config: &str) -> Result<Self> {
-        let header = start::header(path, geometry, options, config)?;
+        const { assert!(O::BYTES <= OOB_MOST, "a record has no room for this OOB") }
+        let header = start::header(path, geometry, options, O::BYTES as u32, config)?;
         let layout = header.layout();
         let bad = options.bad_blocks.of(geometry.blocks());
         let bad = bad.map_err(|error| ImageError::unsuited(path, error.to_string()))?;
@@ -62,6 +67,10 @@ impl ImageMedium {
         map: fn(LockedFile, u64, &Path) -> Result<FileStore>,
     ) -> Result<Self> {
         let header = Header::read_from(&file, path)?;
+        if header.oob_bytes != (O::BYTES as u32).max(Oob::BYTES as u32) {
+            let what = "bytes of the OOB";
+            return Err(ImageError::corrupt(path, 160, what, header.oob_bytes, O::BYTES));
+        }
         let store = map(file, header.layout().data, path)?;
         let session = session_of(&store.file);
         start::load(store, header, session, path)

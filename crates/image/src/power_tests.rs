@@ -7,12 +7,12 @@ use crate::layout::VERSION;
 use crate::model::Disk;
 use crate::start::{format, head, load};
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
-use nandscape_media::{Medium, MediumState};
+use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, OutOfBand, Ppn};
+use nandscape_media::{Breakable as _, Medium, MediumState};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
+fn new_flash<O: Numbered>(seed: u64, page_bytes: u32) -> Flash<Disk, O> {
     let geometry = Geometry {
         channels: 1,
         dies_per_channel: 1,
@@ -24,7 +24,8 @@ fn new_flash(seed: u64, page_bytes: u32) -> Flash<Disk> {
         oob_bytes: 16,
     };
     let header = Header {
-        version: VERSION,
+        version: if O::BYTES > Oob::BYTES { VERSION } else { 2 },
+        oob_bytes: O::BYTES as u32,
         uuid: [7; 16],
         geometry: geometry.checked().unwrap(),
         endurance: None,
@@ -56,14 +57,64 @@ fn bytes(content: u64, page_bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-const fn oob(content: u64) -> Oob {
-    Oob { lpn: Lpn(content as u32 % 97), stream: 1, seq: content }
+fn oob(content: u64) -> Oob {
+    Oob::of(content)
+}
+
+/// An OOB that follows from the number of the content.
+trait Numbered: OutOfBand {
+    fn of(content: u64) -> Self;
+}
+
+impl Numbered for Oob {
+    fn of(content: u64) -> Self {
+        Self { lpn: Lpn(content as u32 % 97), stream: 1, seq: content }
+    }
+}
+
+/// An OOB that is longer than that of logical pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Long([u8; 40]);
+
+impl OutOfBand for Long {
+    type Page = ();
+    type Block = ();
+
+    const BYTES: usize = 40;
+    const ERASED: () = ();
+    const TORN: Self = Self([0; 40]);
+
+    fn is_erased((): &()) -> bool {
+        false
+    }
+
+    fn split(&self) -> ((), ()) {
+        ((), ())
+    }
+
+    fn joined((): (), (): ()) -> Self {
+        Self::TORN
+    }
+
+    fn encode(&self, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.0);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        Self(bytes.try_into().expect("40 bytes"))
+    }
+}
+
+impl Numbered for Long {
+    fn of(content: u64) -> Self {
+        Self(bytes(content ^ 0x55, 40).try_into().expect("40 bytes"))
+    }
 }
 
 /// Compares what is found with what was covered by the last sync and what came after it; gives what is held
 /// now.
-fn judge(
-    flash: &mut Flash<Disk>,
+fn judge<O: Numbered>(
+    flash: &mut Flash<Disk, O>,
     covered: &[Held],
     last: &[Held],
     history: &History,
@@ -85,7 +136,7 @@ fn judge(
             let is_covered = (index as usize) < old.pages.len();
             match (read, expected) {
                 (Ok(found), Some(content)) => {
-                    assert_eq!(found, oob(*content), "{label}: {page:?}");
+                    assert_eq!(found, O::of(*content), "{label}: {page:?}");
                     assert!(buffer == bytes(*content, buffer.len()), "{label}: bytes of {page:?}");
                 }
                 (Ok(_), None) => panic!("{label}: {page:?} holds what nobody programmed"),
@@ -108,8 +159,8 @@ fn judge(
     found
 }
 
-fn run(seed: u64, page_bytes: u32) {
-    let mut flash = new_flash(seed, page_bytes);
+fn run<O: Numbered>(seed: u64, page_bytes: u32) {
+    let mut flash = new_flash::<O>(seed, page_bytes);
     let mut rng = seeded(seed);
     let blocks = flash.layout.geometry.blocks();
     let mut last = vec![Held::default(); blocks as usize];
@@ -130,7 +181,7 @@ fn run(seed: u64, page_bytes: u32) {
                     content += 1;
                     is_program = true;
                     let page = flash.layout.geometry.page(block, held.pages.len() as u32);
-                    flash.program(page, oob(content), Some(&bytes(content, page_bytes as usize))).unwrap();
+                    flash.program(page, O::of(content), Some(&bytes(content, page_bytes as usize))).unwrap();
                     held.pages.push(content);
                     history.insert((block.0, held.erases), held.pages.clone());
                 }
@@ -148,7 +199,7 @@ fn run(seed: u64, page_bytes: u32) {
             }
         }
         let disk = flash.store.clone().fail();
-        let header = Header { ..flash.header.clone() };
+        let header = flash.header.clone();
         flash = load(disk, header, [round + 2; 16], Path::new("disk")).unwrap();
         let label = format!("seed {seed}, round {round}");
         last = judge(&mut flash, &covered, &last, &history, &label);
@@ -167,13 +218,31 @@ fn run(seed: u64, page_bytes: u32) {
 #[test]
 fn a_failure_of_the_machine_loses_nothing_that_was_synced() {
     for seed in 0..60 {
-        run(seed, if seed % 2 == 0 { 512 } else { 8192 });
+        run::<Oob>(seed, if seed % 2 == 0 { 512 } else { 8192 });
+        run::<Long>(seed, if seed % 2 == 0 { 512 } else { 8192 });
     }
+}
+
+/// Flips each bit of a long OOB: the page is damaged, and no other.
+#[test]
+fn a_flipped_bit_of_any_byte_of_a_long_oob_is_found() {
+    let mut flash = new_flash::<Long>(1, 512);
+    for page in 0..3 {
+        flash.program(Ppn(page), Long::of(u64::from(page)), Some(&bytes(u64::from(page), 512))).unwrap();
+    }
+    let whole = flash.store.now.clone();
+    for bit in 512 * 8..(512 + 40) * 8 {
+        assert!(flash.rot(Ppn(1), bit), "bit {bit}");
+        assert_eq!(flash.read(Ppn(1), None), Err(FlashError::Damaged { page: Ppn(1) }), "bit {bit}");
+        flash.store.now.clone_from(&whole);
+        assert_eq!([0, 1, 2].map(|page| flash.read(Ppn(page), None).unwrap()), [0, 1, 2].map(Long::of));
+    }
+    assert!(!flash.rot(Ppn(1), (512 + 40) * 8), "nothing is stored there");
 }
 
 #[test]
 fn a_failed_sync_makes_the_image_read_only() {
-    let mut flash = new_flash(1, 512);
+    let mut flash = new_flash::<Oob>(1, 512);
     flash.program(Ppn(0), oob(1), Some(&bytes(1, 512))).unwrap();
     flash.store.syncs_left = 0;
     let refused = Err(FlashError::ReadOnly { reason: "the image could not be written" });
@@ -188,7 +257,7 @@ fn a_failed_sync_makes_the_image_read_only() {
 
 #[test]
 fn the_space_of_erased_blocks_is_given_up_once_there_is_enough_of_it() {
-    let mut flash = new_flash(1, 512);
+    let mut flash = new_flash::<Oob>(1, 512);
     for block in 0..12 {
         flash.program(Ppn(block * 8), oob(1), Some(&bytes(1, 512))).unwrap();
         flash.erase(BlockId(block)).unwrap();
@@ -204,7 +273,7 @@ fn the_space_of_erased_blocks_is_given_up_once_there_is_enough_of_it() {
 
 /// A block with three pages after a kill, with the copies of the record of the last one changed.
 fn killed_in_a_record(change: impl FnOnce(&mut [u8], usize, usize)) -> Flash<Disk> {
-    let mut flash = new_flash(1, 512);
+    let mut flash = new_flash::<Oob>(1, 512);
     for page in 0..3 {
         flash.program(Ppn(page), oob(u64::from(page)), Some(&bytes(u64::from(page), 512))).unwrap();
     }
@@ -238,7 +307,7 @@ fn a_kill_in_the_middle_of_a_record_is_a_torn_page_and_no_damage() {
 
 #[test]
 fn after_a_failure_of_the_machine_damage_of_what_an_earlier_sync_covered_is_no_torn_page() {
-    let mut flash = new_flash(1, 512);
+    let mut flash = new_flash::<Oob>(1, 512);
     for page in 0..3 {
         flash.program(Ppn(page), oob(u64::from(page)), Some(&bytes(u64::from(page), 512))).unwrap();
         flash.sync().unwrap();

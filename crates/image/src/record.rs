@@ -1,17 +1,20 @@
 //! Entries of the tables as bytes: block words and page records.
 
 use crate::layout::{RECORD_HEAD, RECORD_MOST};
-use nandscape_core::{BlockId, Lpn, Oob, Ppn};
+use nandscape_core::{BlockId, Oob, OutOfBand, Ppn};
 use nandscape_media::checksum::sum;
 
 /// The most erases an image can count for a block.
 pub(crate) const MOST_ERASES: u32 = (1 << 29) - 1;
 
-/// The OOB of a page that was cut short.
-pub(crate) const TORN: Oob = Oob { lpn: Lpn::PADDING, stream: 0, seq: 0 };
-
 /// Records of pages of up to 36 KiB have at most so many bytes.
 const SHORT: usize = 64;
+
+/// Bytes of the OOB of logical pages, for which the first fields of a record are made.
+pub(crate) const OOB_HEAD: usize = Oob::BYTES;
+
+/// Most bytes of an OOB.
+pub(crate) const OOB_MOST: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockWord {
@@ -74,7 +77,6 @@ pub(crate) enum Kind {
 /// A page record without the checksums of its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub oob: Oob,
     pub kind: Kind,
     /// Erases of the block when the page was programmed.
     pub generation: u32,
@@ -90,24 +92,41 @@ pub(crate) enum Entry {
     Broken,
 }
 
+/// What stands in a record besides its own fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside<'a> {
+    /// The OOB as it is stored.
+    pub oob: &'a [u8],
+    /// Checksums of the units.
+    pub sums: &'a [u32],
+    /// Where the OOB goes on that is longer than [`OOB_HEAD`].
+    pub rest_at: usize,
+}
+
 impl Record {
-    /// Writes the record over `place`, `sums` behind it.
-    pub fn encode(&self, page: Ppn, sums: &[u32], place: &mut [u8]) {
+    /// Writes the record over `place`, `sums` and the rest of the OOB behind it.
+    pub fn encode(&self, page: Ppn, beside: Beside<'_>, place: &mut [u8]) {
         if place.len() <= SHORT {
-            self.encode_in(&mut [0; SHORT], page, sums, place);
+            self.encode_in(&mut [0; SHORT], page, beside, place);
         } else {
-            self.encode_in(&mut [0; RECORD_MOST], page, sums, place);
+            self.encode_in(&mut [0; RECORD_MOST], page, beside, place);
         }
     }
 
     /// As [`Self::encode`], with room to lay the record out.
     #[inline]
-    fn encode_in(&self, room: &mut [u8], page: Ppn, sums: &[u32], place: &mut [u8]) {
+    fn encode_in(&self, room: &mut [u8], page: Ppn, beside: Beside<'_>, place: &mut [u8]) {
+        let Beside { oob, sums, rest_at } = beside;
         let bytes = &mut room[..place.len()];
-        bytes[..4].copy_from_slice(&self.oob.lpn.0.to_le_bytes());
-        bytes[4..6].copy_from_slice(&self.oob.stream.to_le_bytes());
+        let head = oob.len().min(OOB_HEAD);
+        bytes[..head.min(6)].copy_from_slice(&oob[..head.min(6)]);
         bytes[6] = self.kind as u8;
-        bytes[8..16].copy_from_slice(&self.oob.seq.to_le_bytes());
+        if head > 6 {
+            bytes[8..2 + head].copy_from_slice(&oob[6..head]);
+        }
+        if oob.len() > OOB_HEAD {
+            bytes[rest_at..][..oob.len() - OOB_HEAD].copy_from_slice(&oob[OOB_HEAD..]);
+        }
         bytes[16..20].copy_from_slice(&self.generation.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.epoch.to_le_bytes());
         for (index, sum) in sums.iter().enumerate() {
@@ -136,10 +155,19 @@ impl Record {
         if crc != record_sum(bytes, page) {
             return Entry::Broken;
         }
-        let stream = u16::from_le_bytes([bytes[4], bytes[5]]);
-        let seq = u64::from(word(8)) | u64::from(word(12)) << 32;
-        let oob = Oob { lpn: Lpn(word(0)), stream, seq };
-        Entry::Record(Self { oob, kind, generation: word(16), epoch: word(20) })
+        Entry::Record(Self { kind, generation: word(16), epoch: word(20) })
+    }
+
+    /// The OOB in a record whose rest of it is at `rest_at`.
+    #[inline]
+    pub fn oob<O: OutOfBand>(bytes: &[u8], rest_at: usize) -> O {
+        let mut oob = [0; OOB_MOST];
+        oob[..6].copy_from_slice(&bytes[..6]);
+        oob[6..OOB_HEAD].copy_from_slice(&bytes[8..16]);
+        if O::BYTES > OOB_HEAD {
+            oob[OOB_HEAD..O::BYTES].copy_from_slice(&bytes[rest_at..][..O::BYTES - OOB_HEAD]);
+        }
+        O::decode(&oob[..O::BYTES])
     }
 
     #[inline]

@@ -5,9 +5,10 @@ use crate::error::{ImageError, Result};
 use crate::flash::{Block, Flash, Mended};
 use crate::header::Header;
 use crate::layout::{CONFIG, CONFIG_BYTES, VERSION};
+use crate::record::OOB_HEAD;
 use crate::state::{self, State};
 use crate::store::Store;
-use nandscape_core::{BlockId, Capabilities, Geometry};
+use nandscape_core::{BlockId, Capabilities, Geometry, OutOfBand};
 use nandscape_files::os;
 use nandscape_media::NandOptions;
 use std::path::Path;
@@ -22,12 +23,12 @@ pub(crate) fn head(header: &Header) -> Vec<u8> {
 }
 
 /// Fills the tables of a store that holds `header`.
-pub(crate) fn format<S: Store>(
+pub(crate) fn format<S: Store, O: OutOfBand>(
     store: S,
     header: Header,
     boot: [u8; 16],
     bad: &[BlockId],
-) -> std::io::Result<Flash<S>> {
+) -> std::io::Result<Flash<S, O>> {
     let mut blocks = vec![Block::default(); header.geometry.blocks() as usize];
     for block in bad {
         blocks[block.index()].is_bad = true;
@@ -47,6 +48,7 @@ pub(crate) fn header(
     path: &Path,
     geometry: &Geometry,
     options: &NandOptions,
+    oob_bytes: u32,
     config: &str,
 ) -> Result<Header> {
     if config.len() as u64 > CONFIG_BYTES {
@@ -56,7 +58,8 @@ pub(crate) fn header(
     let uuid = os::draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Ok(Header {
-        version: VERSION,
+        version: if oob_bytes as usize > OOB_HEAD { VERSION } else { 2 },
+        oob_bytes: oob_bytes.max(OOB_HEAD as u32),
         uuid,
         geometry: *geometry,
         endurance: options.endurance,
@@ -67,7 +70,12 @@ pub(crate) fn header(
 }
 
 /// Opens an image in a store, on a machine that was started as `boot` says.
-pub(crate) fn load<S: Store>(mut store: S, header: Header, boot: [u8; 16], path: &Path) -> Result<Flash<S>> {
+pub(crate) fn load<S: Store, O: OutOfBand>(
+    mut store: S,
+    header: Header,
+    boot: [u8; 16],
+    path: &Path,
+) -> Result<Flash<S, O>> {
     let layout = header.layout();
     let copies = layout.states().map(|at| State::decode(&store.tables()[at as usize..][..state::BYTES]));
     let found = State::latest(copies);

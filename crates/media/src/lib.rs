@@ -97,6 +97,3 @@ pub trait Breakable<O: OutOfBand = Oob>: Medium<O> {
     /// next read that touches the bit must find out.
     fn rot(&mut self, page: Ppn, bit: u64) -> bool;
 }
-
-/// A medium of any type.
-pub type AnyMedium = Box<dyn Medium + Send>;

@@ -184,6 +184,9 @@ impl StackConfig {
         let timing_options = options_of(&geometry, &timing_params)?;
         let packing = packing(&device, &geometry, timing_options.program_pages)?;
         let seen = packing.as_ref().map_or(&geometry, |(_, seen)| seen);
+        let mut nand = nand_options(&device, timing_options.program_pages)?;
+        // Objects are programmed in order, on every device.
+        nand.capabilities.out_of_order_program &= stack.info.name != oftl::KIND.info.name;
         Ok(Self {
             faults: FaultsConfig::check(&faults, seen, packing.is_some())?,
             stack,
@@ -194,7 +197,7 @@ impl StackConfig {
             packing,
             host,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
-            nand: nand_options(&device, timing_options.program_pages)?,
+            nand,
             interfaces,
             journal,
             timing: timing_of(&timing_params)?,

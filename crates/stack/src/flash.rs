@@ -9,7 +9,7 @@ use nandscape_ftl::registry::ftls;
 use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
 use nandscape_media::scheduler::WithScheduler;
-use nandscape_media::{AnyMedium, Breakable, Medium, Nand, NandOptions, Scheduler, Timed};
+use nandscape_media::{Breakable, Medium, Nand, NandOptions, Scheduler, Timed};
 use nandscape_namespace::sets::{Order, Part, share};
 use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 
@@ -43,7 +43,7 @@ impl WithScheduler for Plain<'_> {
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
         let Self { config, options } = self;
-        let nand = nand(config, &nand_options(config, options))?;
+        let nand = nand::<Oob>(config, &nand_options(config, options))?;
         let whole = |device| layer(config, device);
         let part = |part| layer(config, part);
         divide(config, timed::<_, S, Oob>(config, nand), whole, part)
@@ -154,29 +154,35 @@ pub(crate) fn divided(config: &StackConfig, device: AnyDevice, lasts: bool) -> R
 
 /// The device of a run that keeps no bytes and in which something goes wrong.
 pub(crate) fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
-    let medium = nand(config, options)?;
+    let medium = nand::<Oob>(config, options)?;
     Ok(with_time(config, with_faults(config, Box::new(medium))?))
 }
 
-pub(crate) fn with_time(config: &StackConfig, medium: AnyMedium) -> AnyDevice {
+pub(crate) fn with_time<O: OutOfBand>(
+    config: &StackConfig,
+    medium: Box<dyn Medium<O> + Send>,
+) -> Box<dyn FlashDevice<O> + Send> {
     config.scheduler.with(Any { config, medium })
 }
 
 /// A device of any type over a medium of any type.
-struct Any<'a> {
+struct Any<'a, O: OutOfBand> {
     config: &'a StackConfig,
-    medium: AnyMedium,
+    medium: Box<dyn Medium<O> + Send>,
 }
 
-impl WithScheduler for Any<'_> {
-    type Out = AnyDevice;
+impl<O: OutOfBand> WithScheduler for Any<'_, O> {
+    type Out = Box<dyn FlashDevice<O> + Send>;
 
-    fn with<S: Scheduler + Send + 'static>(self) -> AnyDevice {
-        Box::new(timed::<_, S, Oob>(self.config, self.medium))
+    fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
+        Box::new(timed::<_, S, O>(self.config, self.medium))
     }
 }
 
-pub(crate) fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send>) -> Result<AnyMedium> {
+pub(crate) fn with_faults<O: OutOfBand>(
+    config: &StackConfig,
+    medium: Box<dyn Breakable<O> + Send>,
+) -> Result<Box<dyn Medium<O> + Send>> {
     if config.faults.plan.is_empty() {
         return Ok(medium);
     }
@@ -184,8 +190,8 @@ pub(crate) fn with_faults(config: &StackConfig, medium: Box<dyn Breakable + Send
     Ok(Box::new(faults.map_err(|e| ConfigError::Unsuited(format!("faults: {e}")))?))
 }
 
-pub(crate) fn nand(config: &StackConfig, options: &NandOptions) -> Result<Nand> {
-    Nand::new(*config.seen_geometry(), options)
+pub(crate) fn nand<O: OutOfBand>(config: &StackConfig, options: &NandOptions) -> Result<Nand<O>> {
+    Nand::with_oob(*config.seen_geometry(), options)
         .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))
 }
 

@@ -44,7 +44,7 @@ pub use config::cache;
 pub use config::{ConfigError, StackConfig, Typed};
 pub use error::RunError;
 pub use mapped::LostPage;
-pub use nandscape_image::{Contents, Findings, Header, ImageHandle, ImageMedium, Problem, Snapshot};
+pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snapshot};
 pub use nandscape_report::Run;
 pub use options::{CompareOptions, RunOptions, pool};
 pub use run::{compare, replay};

@@ -4,11 +4,12 @@ use crate::config::{ConfigError, StackConfig, Typed};
 use crate::flash::BuildOptions;
 use crate::interfaces::{INTERFACES, Place};
 use crate::mapped::{LostPage, lost_pages};
-use crate::stacks::{build_in_memory, on_pages, over};
+use crate::stacks::{OnDevice, Over, build_in_memory, over, stack_of};
 use crate::{caching, memory};
-use nandscape_core::{NamespaceError, RecoveryReport, SimTime, Subsystem};
+use nandscape_core::{NamespaceError, Oob, OutOfBand, RecoveryReport, SimTime, Subsystem};
 use nandscape_disk::Keep;
-use nandscape_image::{Findings, Header, ImageError, ImageHandle, ImageMedium, Snapshot};
+use nandscape_image::{Contents, Findings, Header, ImageError, ImageFlash, ImageHandle, Snapshot};
+use nandscape_object::oftl::ObjectOob;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -148,16 +149,28 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
     let is_read_only = matches!(storage, Storage::ReadOnlyImage(_));
+    match stack_of(&config).over {
+        Over::Pages(build) => build_on(&config, path, is_read_only, build),
+        Over::Objects(build) => build_on(&config, path, is_read_only, build),
+    }
+}
+
+fn build_on<O: OutOfBand>(
+    config: &StackConfig,
+    path: &Path,
+    is_read_only: bool,
+    build: OnDevice<O>,
+) -> Result<Stored, StorageError> {
     let medium = if is_read_only {
-        fitting(&config, ImageMedium::open_aside(path)?, path)?
+        fitting(config, ImageFlash::open_aside(path)?, path)?
     } else if path.try_exists().unwrap_or(true) {
-        fitting(&config, ImageMedium::open(path)?, path)?
+        fitting(config, ImageFlash::open(path)?, path)?
     } else {
-        create(&config, path)?
+        create_on::<O>(config, path)?
     };
     // A snapshot copies the file, which does not have what the start wrote to memory.
     let image = (!is_read_only).then(|| medium.handle(path));
-    Ok(Stored { subsystem: over(&config, Box::new(medium), true)?, image })
+    Ok(Stored { subsystem: over(config, Box::new(medium), build, true)?, image })
 }
 
 /// Why there is no image of the flash of a cache.
@@ -171,7 +184,11 @@ fn cache_in_image() -> ConfigError {
 }
 
 /// An image whose header says what the configuration in it says. A program that wrote both wrote the same.
-fn fitting(config: &StackConfig, image: ImageMedium, path: &Path) -> Result<ImageMedium, StorageError> {
+fn fitting<O: OutOfBand>(
+    config: &StackConfig,
+    image: ImageFlash<O>,
+    path: &Path,
+) -> Result<ImageFlash<O>, StorageError> {
     let (header, geometry) = (image.header(), config.seen_geometry());
     if header.geometry == *geometry && header.capabilities == config.nand.capabilities {
         return Ok(image);
@@ -219,20 +236,56 @@ impl Checked {
     }
 }
 
-/// The configuration in an image, and the image opened so that nothing changes it.
-pub fn look(path: &Path) -> Result<(StackConfig, ImageMedium), StorageError> {
-    let config =
-        stored(path)?.check().map_err(|source| StorageError::Stored { path: path.to_owned(), source })?;
-    Ok((config, ImageMedium::open_aside(path)?))
+/// What an image holds.
+pub struct Held {
+    /// The configuration in it.
+    pub config: StackConfig,
+    /// What it is.
+    pub header: Header,
+    /// What its tables say.
+    pub contents: Contents,
+}
+
+/// Looks at an image without changing it.
+pub fn look(path: &Path) -> Result<Held, StorageError> {
+    let config = held_config(path)?;
+    let (header, contents) = match stack_of(&config).over {
+        Over::Pages(_) => look_on::<Oob>(path)?,
+        Over::Objects(_) => look_on::<ObjectOob>(path)?,
+    };
+    Ok(Held { config, header, contents })
+}
+
+fn look_on<O: OutOfBand>(path: &Path) -> Result<(Header, Contents), StorageError> {
+    let image = ImageFlash::<O>::open_aside(path)?;
+    Ok((image.header().clone(), image.contents(path)?))
+}
+
+fn held_config(path: &Path) -> Result<StackConfig, StorageError> {
+    stored(path)?.check().map_err(|source| StorageError::Stored { path: path.to_owned(), source })
 }
 
 /// Reads everything in an image, starts the stack from it and reads all that the stack has mapped, without
 /// changing the image.
 pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StorageError> {
-    let (mut config, mut image) = look(path)?;
+    let mut config = held_config(path)?;
     config.nand.capabilities.stores_data = true;
+    match stack_of(&config).over {
+        Over::Pages(build) => check_on(&config, path, build, progress),
+        Over::Objects(build) => check_on(&config, path, build, progress),
+    }
+}
+
+fn check_on<O: OutOfBand>(
+    config: &StackConfig,
+    path: &Path,
+    build: OnDevice<O>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Checked, StorageError> {
+    let mut image = ImageFlash::open_aside(path)?;
     let findings = image.check(path, progress)?;
-    let started = fitting(&config, image, path).and_then(|image| Ok(over(&config, Box::new(image), true)?));
+    let started =
+        fitting(config, image, path).and_then(|image| Ok(over(config, Box::new(image), build, true)?));
     let mut subsystem = match started {
         Err(error) => {
             let start_error = Some(error.to_string());
@@ -253,13 +306,19 @@ pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked,
 }
 
 /// Makes an image for a configuration, wholly erased.
-pub fn create(config: &StackConfig, path: &Path) -> Result<ImageMedium, StorageError> {
+pub fn create(config: &StackConfig, path: &Path) -> Result<(), StorageError> {
+    match stack_of(config).over {
+        Over::Pages(_) => create_on::<Oob>(config, path).map(drop),
+        Over::Objects(_) => create_on::<ObjectOob>(config, path).map(drop),
+    }
+}
+
+fn create_on<O: OutOfBand>(config: &StackConfig, path: &Path) -> Result<ImageFlash<O>, StorageError> {
     if config.cache.is_some() {
         return Err(cache_in_image().into());
     }
     refuse_without_bytes(config)?;
-    on_pages(config)?;
-    Ok(ImageMedium::create(
+    Ok(ImageFlash::create(
         path,
         config.seen_geometry(),
         &config.nand,

@@ -23,8 +23,8 @@ pub struct ServeFuseArgs {
     /// Threads that take requests from the kernel.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// Let the kernel gather writes to files of zone-files or oftl before they are passed on, as for a local file
-    /// system: small ones get faster; a full store is then an error of fsync or close.
+    /// Let the kernel gather writes to files of zone-files or oftl before they are passed on, as for a local
+    /// file system: small ones get faster; a full store is then an error of fsync or close.
     #[arg(long)]
     pub writeback: bool,
     /// Print what is served as JSON, instead of a path for each namespace.

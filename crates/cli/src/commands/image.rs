@@ -4,7 +4,7 @@ use super::typed_device;
 use crate::args::ImageVerb;
 use crate::console::{Console, Failure, Result};
 use nandscape_core::units::format_bytes;
-use nandscape_stack::storing::{self, Checked};
+use nandscape_stack::storing::{self, Checked, Held};
 use nandscape_stack::{Contents, Header, StackConfig};
 use serde_json::json;
 use std::fmt::Write;
@@ -24,16 +24,14 @@ pub fn run(verb: &ImageVerb, console: Console) -> Result<()> {
 }
 
 fn create(config: &StackConfig, file: &Path, console: Console) -> Result<()> {
-    let image = storing::create(config, file)?;
-    let capacity = format_bytes(image.header().geometry.capacity_bytes());
+    storing::create(config, file)?;
+    let capacity = format_bytes(config.seen_geometry().capacity_bytes());
     console.note(&format!("{}: {capacity} of flash under {}", file.display(), config.ftl));
     Ok(())
 }
 
 fn info(file: &Path, as_json: bool, console: Console) -> Result<()> {
-    let (config, image) = storing::look(file)?;
-    let contents = image.contents(file).map_err(Failure::run)?;
-    let header = image.header();
+    let Held { config, header, contents } = storing::look(file)?;
     if as_json {
         let document = json!({
             "schema": 1,
@@ -46,7 +44,7 @@ fn info(file: &Path, as_json: bool, console: Console) -> Result<()> {
         });
         return console.json(&document);
     }
-    console.result(&(describe(header, &contents) + "\n" + &header.config))
+    console.result(&(describe(&header, &contents) + "\n" + &header.config))
 }
 
 fn check(file: &Path, as_json: bool, console: Console) -> Result<()> {

@@ -3,9 +3,11 @@
 use super::store::{Disk, ModelStore, Sabotage};
 use crate::flash::Flash;
 use crate::header::Header;
-use crate::layout::{Layout, VERSION};
+use crate::layout::VERSION;
 use crate::start::{format, head, load};
-use nandscape_core::{AnyDevice, Capabilities, Extent, Ftl, Geometry, Hint, Params, SimTime};
+use nandscape_core::{
+    AnyDevice, Capabilities, Extent, Ftl, Geometry, Hint, Oob, OutOfBand as _, Params, SimTime,
+};
 use nandscape_ftl::{Journal, JournalOptions};
 use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
 use nandscape_testkit::campaign::{Allowed, Fault, Faults, Medium, Subject, fill};
@@ -39,6 +41,7 @@ impl Stack {
             version: VERSION,
             uuid: [7; 16],
             geometry: self.geometry,
+            oob_bytes: Oob::BYTES as u32,
             endurance: None,
             capabilities: Capabilities {
                 stores_data: true,
@@ -51,7 +54,7 @@ impl Stack {
     }
 
     fn used(&self) -> usize {
-        let layout = Layout::new(&self.geometry, VERSION);
+        let layout = self.header().layout();
         (layout.page_table
             + layout.to_second_record
             + u64::from(self.geometry.pages()) * u64::from(layout.record_bytes)) as usize
@@ -59,7 +62,7 @@ impl Stack {
 
     /// The flash on a disk, as a process that is started opens it.
     pub fn open(&self, disk: &Disk, boot: u8) -> Result<Flash<ModelStore>, String> {
-        let store = disk.open(Layout::new(&self.geometry, VERSION).data as usize, self.used());
+        let store = disk.open(self.header().layout().data as usize, self.used());
         load(store, self.header(), [boot; 16], Path::new("model")).map_err(|error| error.to_string())
     }
 
@@ -77,8 +80,9 @@ impl Stack {
 
     /// A file with a layer in which every unit holds version 1, durably and cleanly closed.
     pub fn fresh(&self) -> Medium {
-        let layout = Layout::new(&self.geometry, VERSION);
-        let (mut medium, header) = (Medium::new(layout.file_bytes), self.header());
+        let header = self.header();
+        let layout = header.layout();
+        let mut medium = Medium::new(layout.file_bytes);
         medium.poke(0, &head(&header));
         // The tables take space from the beginning.
         medium.poke(0, &{

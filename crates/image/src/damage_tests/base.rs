@@ -7,7 +7,7 @@ use crate::model::{Disk, Watch};
 use crate::start::{format, head, load};
 use crate::state::{BYTES, State};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Capabilities, Extent, Ftl, Geometry, Hint, SimTime};
+use nandscape_core::{Capabilities, Extent, Ftl, Geometry, Hint, Oob, OutOfBand as _, SimTime};
 use nandscape_ftl::{Journal, JournalOptions, find};
 use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
 use std::path::Path;
@@ -82,6 +82,7 @@ fn header(layer: &str, version: u32) -> Header {
         version,
         uuid: [7; 16],
         geometry: geometry.checked().unwrap(),
+        oob_bytes: Oob::BYTES as u32,
         endurance: None,
         capabilities,
         created_s: 0,

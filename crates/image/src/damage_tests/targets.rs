@@ -4,7 +4,7 @@ use super::base::{Base, End, PAGE};
 use crate::layout::CONFIG;
 use crate::record::{BlockWord, Entry, Kind, Record};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below};
-use nandscape_core::{BlockId, Lpn, Ppn};
+use nandscape_core::{BlockId, Lpn, Oob, Ppn};
 use std::ops::Range;
 
 /// A structure of the image.
@@ -121,8 +121,9 @@ impl Pages {
             let place = &base.bytes[layout.record(page) as usize..][..layout.record_bytes as usize];
             match Record::decode(place, page) {
                 Entry::Record(record) if record.generation == word.erases => {
-                    if record.oob.lpn == Lpn::META {
-                        pages.journal.push((page, record.oob.stream));
+                    let oob = Record::oob::<Oob>(place, layout.oob_rest);
+                    if oob.lpn == Lpn::META {
+                        pages.journal.push((page, oob.stream));
                     } else {
                         pages.programmed.push(page);
                         if record.kind == Kind::Data {

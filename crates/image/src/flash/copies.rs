@@ -3,7 +3,7 @@
 use super::Flash;
 use crate::record::{Entry, Record};
 use crate::store::Store;
-use nandscape_core::Ppn;
+use nandscape_core::{OutOfBand, Ppn};
 
 /// A record, and where the copy of it lies that says so.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum Copies {
     },
 }
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     #[inline]
     pub(crate) fn record_at(&self, at: usize) -> &[u8] {
         &self.store.tables()[at..at + self.layout.record_bytes as usize]

@@ -7,15 +7,16 @@ mod write;
 
 use crate::header::Header;
 use crate::layout::Layout;
-use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, TORN};
+use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, OOB_HEAD, OOB_MOST};
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{
-    BlockId, BlockState, Capabilities, Divider, FlashError, FlashResult, Geometry, Lpn, MediumHealth,
-    MediumTally, Oob, OpCounts, Ppn,
+    BlockId, BlockState, Capabilities, Divider, FlashError, FlashResult, Geometry, MediumHealth, MediumTally,
+    Oob, OpCounts, OutOfBand, Ppn,
 };
 use nandscape_media::{Breakable, Medium, MediumState};
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 
 /// Space of erased blocks that is kept for the blocks that are programmed next, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
@@ -32,8 +33,10 @@ const LOST: &str =
 const CAME_BACK: &str = "the image could not be read for a while";
 /// What an erase gives while a page is unproven.
 const UNPROVEN: &str = "the image cannot be read in places that were written last";
+
+/// Flash in a store, whose pages have an OOB of type `O`.
 #[derive(Debug)]
-pub struct Flash<S: Store> {
+pub struct Flash<S: Store, O: OutOfBand = Oob> {
     pub(crate) store: S,
     pub(crate) layout: Layout,
     pub(crate) header: Header,
@@ -66,6 +69,7 @@ pub struct Flash<S: Store> {
     pub(crate) program_counts: Option<Vec<u32>>,
     sums: Vec<u32>,
     buffer: Vec<u8>,
+    oob: PhantomData<fn() -> O>,
 }
 
 /// What the start found damaged and took from the other copy.
@@ -98,7 +102,7 @@ impl Block {
     }
 }
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     /// A medium over a store that holds `header`, with the state of each block.
     pub(crate) fn new(store: S, header: Header, state: State, blocks: Vec<Block>) -> Self {
         let geometry = header.geometry;
@@ -124,6 +128,7 @@ impl<S: Store> Flash<S> {
             program_counts: None,
             sums: vec![0; layout.units.count as usize],
             buffer: vec![0; geometry.page_bytes as usize],
+            oob: PhantomData,
             store,
             layout,
             header,
@@ -153,7 +158,7 @@ impl<S: Store> Flash<S> {
     }
 }
 
-impl<S: Store> BlockState for Flash<S> {
+impl<S: Store, O: OutOfBand> BlockState for Flash<S, O> {
     fn geometry(&self) -> &Geometry {
         &self.layout.geometry
     }
@@ -179,7 +184,7 @@ impl<S: Store> BlockState for Flash<S> {
     }
 }
 
-impl<S: Store> MediumState for Flash<S> {
+impl<S: Store, O: OutOfBand> MediumState for Flash<S, O> {
     fn capabilities(&self) -> Capabilities {
         self.header.capabilities
     }
@@ -201,17 +206,18 @@ impl<S: Store> MediumState for Flash<S> {
     }
 }
 
-impl<S: Store> Medium for Flash<S> {
-    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<Oob> {
+impl<S: Store, O: OutOfBand> Medium<O> for Flash<S, O> {
+    fn read(&mut self, page: Ppn, data: Option<&mut [u8]>) -> FlashResult<O> {
         self.read_any(page, 0, data)
     }
 
-    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<Oob> {
+    fn read_part(&mut self, page: Ppn, start: u32, data: &mut [u8]) -> FlashResult<O> {
         self.read_any(page, start, Some(data))
     }
 
-    fn program(&mut self, page: Ppn, oob: Oob, data: Option<&[u8]>) -> FlashResult<()> {
-        assert!(oob.lpn != Lpn::NONE, "page {page:?} programmed with the mark of an erased page");
+    fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> FlashResult<()> {
+        let is_erased = O::is_erased(&oob.split().0);
+        assert!(!is_erased, "page {page:?} programmed with the mark of an erased page");
         let place = self.begin_program(page)?;
         let kind = match data {
             Some(data) if !is_zero(data) => {
@@ -222,7 +228,9 @@ impl<S: Store> Medium for Flash<S> {
             }
             _ => Kind::Blank,
         };
-        self.put_record(page, place, oob, kind);
+        let mut bytes = [0; OOB_MOST];
+        oob.encode(&mut bytes[..O::BYTES]);
+        self.put_record(page, place, &bytes[..O::BYTES], kind);
         self.check_tables()?;
         self.totals.programs += 1;
         if let Some(counts) = &mut self.program_counts {
@@ -276,10 +284,10 @@ impl<S: Store> Medium for Flash<S> {
     }
 }
 
-impl<S: Store> Breakable for Flash<S> {
+impl<S: Store, O: OutOfBand> Breakable<O> for Flash<S, O> {
     fn tear_program(&mut self, page: Ppn) -> FlashResult<()> {
         let place = self.begin_program(page)?;
-        self.put_record(page, place, TORN, Kind::Torn);
+        self.put_torn(page, place);
         self.totals.programs += 1;
         Ok(())
     }
@@ -288,7 +296,7 @@ impl<S: Store> Breakable for Flash<S> {
         self.blocks[block.index()].is_open = true;
         for index in 0..self.layout.geometry.pages_per_block {
             let page = self.layout.geometry.page(block, index);
-            self.put_record(page, (block, index), TORN, Kind::Torn);
+            self.put_torn(page, (block, index));
         }
         self.put_word(block);
     }
@@ -311,10 +319,12 @@ impl<S: Store> Breakable for Flash<S> {
             bytes[0] ^= mask;
             return self.store.write_at(offset, &bytes).is_ok();
         }
-        // The OOB in the record: logical page and stream, two bytes of other things, the sequence number.
+        // The OOB in the record: six bytes, two of other things, eight, and the rest at the end.
+        let head = OOB_HEAD as u64;
         let at = match byte - page_bytes {
             byte @ 0..6 => byte,
-            byte @ 6..14 => byte + 2,
+            byte if byte < head => byte + 2,
+            byte if byte < u64::from(self.header.oob_bytes) => self.layout.oob_rest as u64 + byte - head,
             _ => return false,
         };
         let first = self.layout.record(page) + at;
@@ -332,7 +342,7 @@ pub(crate) fn is_zero(data: &[u8]) -> bool {
     head.iter().all(|byte| *byte == 0) && rest.chunks(64).all(|chunk| chunk.iter().all(|byte| *byte == 0))
 }
 
-impl<S: Store> Drop for Flash<S> {
+impl<S: Store, O: OutOfBand> Drop for Flash<S, O> {
     fn drop(&mut self) {
         // An error is told by the next start: the image is not marked as closed.
         let _ = self.close();

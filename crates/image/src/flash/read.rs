@@ -4,15 +4,15 @@ use super::Flash;
 use super::copies::Found;
 use crate::record::{Entry, Kind, Record};
 use crate::store::Store;
-use nandscape_core::{FlashError, FlashResult, Oob, Ppn};
+use nandscape_core::{FlashError, FlashResult, OutOfBand, Ppn};
 use nandscape_media::checksum::sum;
 
 /// Pages that are remembered after a refused read.
 const MOST_REFUSED: usize = 1024;
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     /// The OOB of a page and bytes of it.
-    pub(super) fn read_any(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> FlashResult<Oob> {
+    pub(super) fn read_any(&mut self, page: Ppn, start: u32, data: Option<&mut [u8]>) -> FlashResult<O> {
         let (block, index) = self.locate(page)?;
         let state = self.blocks[block.index()];
         if index >= state.write_pointer {
@@ -46,7 +46,7 @@ impl<S: Store> Flash<S> {
             self.health.checksum_errors += 1;
             return Err(FlashError::Uncorrectable { page });
         }
-        Ok(record.oob)
+        Ok(Record::oob(self.record_at(at), self.layout.oob_rest))
     }
 
     #[cold]

@@ -2,10 +2,10 @@
 
 use super::{CAME_BACK, FAILED, Flash, LOST, UNPROVEN};
 use crate::store::Store;
-use nandscape_core::{FlashError, FlashResult};
+use nandscape_core::{FlashError, FlashResult, OutOfBand};
 use std::io::Error;
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     /// Makes everything safe, then the erases that waited for it.
     pub(crate) fn sync_all(&mut self) -> FlashResult<()> {
         self.failed.map_or(Ok(()), |reason| Err(FlashError::ReadOnly { reason }))?;

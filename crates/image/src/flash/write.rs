@@ -1,13 +1,13 @@
 //! Programs, words of blocks and records of pages as they are written.
 
 use super::{FAILED, FULL, Flash};
-use crate::record::{BlockWord, Entry, Kind, Record};
+use crate::record::{Beside, BlockWord, Entry, Kind, OOB_MOST, Record};
 use crate::store::Store;
-use nandscape_core::{BlockId, FlashError, FlashResult, Oob, Ppn};
+use nandscape_core::{BlockId, FlashError, FlashResult, Oob, OutOfBand, Ppn};
 use nandscape_media::checksum::sum;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-impl<S: Store> Flash<S> {
+impl<S: Store, O: OutOfBand> Flash<S, O> {
     /// Checks the rules, and makes the block ready for its first page.
     pub(super) fn begin_program(&mut self, page: Ppn) -> FlashResult<(BlockId, u32)> {
         let (block, index) = self.locate(page)?;
@@ -85,15 +85,24 @@ impl<S: Store> Flash<S> {
         }
     }
 
+    /// The record of a page whose program was cut short.
+    pub(crate) fn put_torn(&mut self, page: Ppn, place: (BlockId, u32)) {
+        let mut bytes = [0; OOB_MOST];
+        Oob::TORN.encode(&mut bytes);
+        self.put_record(page, place, &bytes[..Oob::BYTES], Kind::Torn);
+    }
+
     /// The record, after its bytes, and with it the page is programmed.
-    pub(crate) fn put_record(&mut self, page: Ppn, (block, index): (BlockId, u32), oob: Oob, kind: Kind) {
+    pub(crate) fn put_record(&mut self, page: Ppn, (block, index): (BlockId, u32), oob: &[u8], kind: Kind) {
+        assert!(oob.len() <= self.header.oob_bytes as usize, "the image was made for a shorter OOB");
         let state = &mut self.blocks[block.index()];
-        let record = Record { oob, kind, generation: state.erases, epoch: self.state.epoch };
+        let record = Record { kind, generation: state.erases, epoch: self.state.epoch };
         let is_last = index + 1 == self.layout.geometry.pages_per_block && state.write_pointer <= index;
         state.write_pointer = state.write_pointer.max(index + 1);
         let at = self.layout.record(page) as usize;
         let place = &mut self.store.tables_mut()[at..at + self.layout.record_bytes as usize];
-        record.encode(page, if kind == Kind::Data { &self.sums } else { &[] }, place);
+        let sums: &[u32] = if kind == Kind::Data { &self.sums } else { &[] };
+        record.encode(page, Beside { oob, sums, rest_at: self.layout.oob_rest }, place);
         if self.layout.has_copies() {
             // A kill leaves at most one copy cut short: the second is not begun before the first is complete.
             compiler_fence(Ordering::SeqCst);

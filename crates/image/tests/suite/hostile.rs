@@ -204,10 +204,10 @@ fn a_newer_version_is_refused_by_name() {
     let path = dir.path().join("flash.img");
     fill(&path);
     let mut bytes = fs::read(&path).unwrap();
-    bytes[16] = 3;
+    bytes[16] = 4;
     fs::write(&path, &bytes).unwrap();
     let message = ImageMedium::open(&path).unwrap_err().to_string();
-    assert!(message.contains("offset 16: the image has format version 3: expected version 2"), "{message}");
+    assert!(message.contains("offset 16: the image has format version 4: expected version 3"), "{message}");
 }
 
 fn golden(version: u32) -> PathBuf {

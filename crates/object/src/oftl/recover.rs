@@ -176,8 +176,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         Ok(())
     }
 
-    /// Reads the system log: the index, and entries of blocks; and whether pages behind its end are programmed,
-    /// of a log that no root has.
+    /// Reads the system log: the index, and entries of blocks; and whether pages behind its end are
+    /// programmed, of a log that no root has.
     fn read_log(&mut self, root: &Root) -> Result<(BTreeMap<u32, u32>, bool), ObjectStoreError> {
         let [mut next, begin, mut pages] = root.log;
         let mut entries = BTreeMap::new();

@@ -62,8 +62,8 @@ fn again(nand: Nand<ObjectOob>) -> (CrashDevice<ObjectOob>, Handle<ObjectOob>) {
     CrashDevice::new(nand, Buffer::None, &FaultPlan::default(), false)
 }
 
-/// Writes objects, deletes old ones without a flush, and cuts the power after each, while blocks fail until too few
-/// are free and each deletion makes room at once: whether each object is whole or gone then.
+/// Writes objects, deletes old ones without a flush, and cuts the power after each, while blocks fail until
+/// too few are free and each deletion makes room at once: whether each object is whole or gone then.
 fn stay_whole(sabotage: Sabotage) -> bool {
     let keys = params(&[("sync", "true"), ("op", "0.05"), ("window", "4")]);
     let plan = FaultPlan { erase: 0.2, ..FaultPlan::default() };

@@ -18,9 +18,10 @@ use crate::flash::{BuildOptions, nand, with_faults, with_time};
 use crate::interfaces::Place;
 use crate::kinds::StackKind;
 use crate::memory;
-use nandscape_core::{AnyDevice, Params, Subsystem};
+use nandscape_core::{FlashDevice, Oob, OutOfBand, Params, Subsystem};
 use nandscape_hostftl::HostFtlError;
 use nandscape_media::Breakable;
+use nandscape_object::oftl::ObjectOob;
 
 type Boxed = Box<dyn Subsystem + Send>;
 
@@ -35,16 +36,17 @@ pub struct StackEntry {
     pub(crate) over: Over,
 }
 
-/// Builds a stack over a device of any type; the flag says whether it lasts longer than the process.
-pub(crate) type OnPages = fn(&StackConfig, AnyDevice, bool) -> Result<Boxed>;
+/// Builds a stack over a device whose pages have an OOB of type `O`; the flag says whether it lasts longer than
+/// the process.
+pub(crate) type OnDevice<O> = fn(&StackConfig, Box<dyn FlashDevice<O> + Send>, bool) -> Result<Boxed>;
 
 /// What a stack needs of a device that keeps bytes.
 #[derive(Debug)]
 pub(crate) enum Over {
     /// Pages with the OOB of logical pages.
-    Pages(OnPages),
-    /// Pages with an OOB of its own, which only memory keeps so far.
-    Memory(fn(&StackConfig) -> Result<Boxed>),
+    Pages(OnDevice<Oob>),
+    /// Pages with back pointers to objects.
+    Objects(OnDevice<ObjectOob>),
 }
 
 /// Every stack, in the order of [`crate::kinds::KINDS`].
@@ -78,27 +80,20 @@ pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Boxed> {
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
     match stack_of(&config).over {
-        Over::Pages(_) => over(&config, Box::new(nand(&config, &config.nand)?), false),
-        Over::Memory(build) => in_front(&config, build(&config)?),
+        Over::Pages(build) => over(&config, Box::new(nand(&config, &config.nand)?), build, false),
+        Over::Objects(build) => over(&config, Box::new(nand(&config, &config.nand)?), build, false),
     }
 }
 
 /// The stack over a medium, which `lasts` longer than the process or not, with the interfaces in front.
-pub(crate) fn over(config: &StackConfig, medium: Box<dyn Breakable + Send>, lasts: bool) -> Result<Boxed> {
-    let build = on_pages(config)?;
+pub(crate) fn over<O: OutOfBand>(
+    config: &StackConfig,
+    medium: Box<dyn Breakable<O> + Send>,
+    build: OnDevice<O>,
+    lasts: bool,
+) -> Result<Boxed> {
     let device = with_time(config, with_faults(config, medium)?);
     in_front(config, build(config, device, lasts)?)
-}
-
-/// How a stack is built over pages with the OOB of logical pages, which is what images keep.
-pub(crate) fn on_pages(config: &StackConfig) -> Result<OnPages> {
-    match stack_of(config).over {
-        Over::Pages(build) => Ok(build),
-        Over::Memory(_) => Err(ConfigError::Unsuited(format!(
-            "stack.kind = {} with an image: an image does not keep its back pointers; expected no image (serve it from memory)",
-            config.stack.info.name
-        ))),
-    }
 }
 
 /// A stack with the interfaces in front.

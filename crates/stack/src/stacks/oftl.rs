@@ -2,13 +2,13 @@
 
 use super::{Boxed, Over, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, nand_options, timed};
+use crate::flash::{BuildOptions, nand, nand_options, timed};
 use crate::kinds::oftl::KIND;
 use crate::memory;
 use nandscape_core::FlashDevice;
 use nandscape_media::faults::Faults;
 use nandscape_media::scheduler::WithScheduler;
-use nandscape_media::{Nand, NandOptions, Scheduler};
+use nandscape_media::{NandOptions, Scheduler};
 use nandscape_object::oftl::ObjectOob;
 use nandscape_object::{ObjectStoreError, Oftl};
 
@@ -18,10 +18,10 @@ pub const ENTRY: StackEntry = StackEntry {
         memory::check(config.seen_geometry())?;
         config.scheduler.with(Store { config, options: nand_options(config, options) })
     },
-    over: Over::Memory(|config| config.scheduler.with(Store { config, options: config.nand.clone() })),
+    over: Over::Objects(|config, device, _| on(config, device)),
 };
 
-/// The store over a device in memory, compiled for its scheduler.
+/// The store over a device that keeps no bytes, compiled for its scheduler.
 struct Store<'a> {
     config: &'a StackConfig,
     options: NandOptions,
@@ -31,11 +31,8 @@ impl WithScheduler for Store<'_> {
     type Out = Result<Boxed>;
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
-        let Self { config, mut options } = self;
-        // Blocks are programmed in order, on every device.
-        options.capabilities.out_of_order_program = false;
-        let nand = Nand::<ObjectOob>::with_oob(*config.seen_geometry(), &options)
-            .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
+        let Self { config, options } = self;
+        let nand = nand::<ObjectOob>(config, &options)?;
         if config.faults.plan.is_empty() {
             return on(config, timed::<_, S, ObjectOob>(config, nand));
         }

@@ -95,7 +95,7 @@ fn the_configuration_of_an_image_wins_and_a_contradiction_is_named() {
     let dir = scratch();
     let path = dir.path().join("flash.img");
     let storage = Storage::Image(path.clone());
-    drop(storing::create(&typed("page-map").check().unwrap(), &path).unwrap());
+    storing::create(&typed("page-map").check().unwrap(), &path).unwrap();
     // Nothing typed, or what is in the image anyway.
     for typed in [Typed::new(), typed("page-map")] {
         let config = storing::resolve(&typed, &storage).unwrap();

@@ -62,7 +62,8 @@ pub fn case<U: ObjectLayer>(
 }
 
 /// A campaign of at least so many cuts, by a test of the suite of a package, such as
-/// `zone_files::crash::files_survive_every_cut`. Panics at the first broken promise, and where no erase was cut.
+/// `zone_files::crash::files_survive_every_cut`. Panics at the first broken promise, and where no erase was
+/// cut.
 pub fn survives<U: ObjectLayer>(package: &str, test: &str, setups: &[Setup<'_, ObjectHost<U>>], points: u64) {
     let command = format!("cargo test -p {package} --test suite {test} -- --exact --nocapture");
     let tally = campaign(test, setups, points, &command);
