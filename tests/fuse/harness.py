@@ -67,6 +67,15 @@ def arguments(description):
     return parser
 
 
+# Stacks whose files the server mounts itself: no other file system stands between them and the flash.
+DIRECT = ("zone-files", "oftl")
+
+
+def on_stack(options, name):
+    """The arguments for a stack of that name."""
+    return argparse.Namespace(**{**vars(options), "ftl": name, "sets": [*options.sets, f"stack.kind={name}"]})
+
+
 class Server:
     """A `nandscape serve fuse`, its directories and its loop device."""
 

@@ -1,5 +1,5 @@
-//! Fail, go on, restart: every translation layer over a journal over an image, whose file fails at any of its
-//! operations. Store 0 is the file (reads, writes, holes, syncs), store 1 the mapped tables (a write for
+//! Fail, go on, restart: every translation layer over a journal over an image, and the store of objects over
+//! one, whose file fails at any of its operations. Store 0 is the file (reads, writes, holes, syncs), store 1 the mapped tables (a write for
 //! which the file system has no page).
 //!
 //! After an error of the file the image refuses programs, erases and syncs until it is opened again, but for
@@ -39,11 +39,11 @@ fn stack(layer: &'static str, typed: &[(&str, &str)], page_bytes: u32) -> Stack 
 
 fn case(name: &str, stack: Stack) -> Case<'static> {
     let fresh = stack.fresh();
-    let mut probe = ImageSubject::new(&stack, &fresh, 0, &Faults::default());
+    let mut probe = ImageSubject::new(&stack, &fresh, &[], &Faults::default());
     probe.start().unwrap();
-    let units = probe.capacity();
+    let volumes = probe.capacity();
     let make = Box::new(move |faults: &_| -> Box<dyn Subject> {
-        Box::new(ImageSubject::new(&stack, &fresh, units, faults))
+        Box::new(ImageSubject::new(&stack, &fresh, &volumes, faults))
     });
     Case { name: name.to_owned(), make, steps: 60 }
 }
@@ -52,7 +52,15 @@ fn cases() -> Vec<Case<'static>> {
     let sectors = stack("page-map", &[("op", "0.5"), ("background_gc", "true")], 2048);
     let all =
         boxed_ftls().into_iter().map(|entry| case(entry.info.name, stack(entry.info.name, entry.tiny, 512)));
-    all.chain([case("page-map sectors", sectors)]).collect()
+    all.chain([case("page-map sectors", sectors), case("oftl", objects())]).collect()
+}
+
+/// A store of objects, with blocks for its windows.
+fn objects() -> Stack {
+    let mut stack = stack("oftl", &[("window", "2"), ("cache", "4KiB")], 512);
+    stack.geometry.blocks_per_plane = 24;
+    stack.geometry = stack.geometry.checked().unwrap();
+    stack
 }
 
 #[test]
@@ -64,8 +72,9 @@ fn campaign_of_files_that_fail_loses_nothing_that_was_flushed() {
 #[test]
 fn campaign_finds_a_sync_that_does_nothing_and_one_that_hides_its_error() {
     for sabotage in [Sabotage::NoSync, Sabotage::HiddenError] {
-        for (layer, typed) in [("page-map", &[("op", "0.5")][..]), ("pm-gcl", &[])] {
-            let stack = Stack { sabotage, ..stack(layer, typed, 512) };
+        for stack in [stack("page-map", &[("op", "0.5")], 512), stack("pm-gcl", &[], 512), objects()] {
+            let stack = Stack { sabotage, ..stack };
+            let layer = stack.layer;
             let broken = finds(&case(layer, stack), 1, (500, 300));
             assert!(broken.is_some(), "{layer}: {sabotage:?} was not noticed");
         }
@@ -151,7 +160,7 @@ fn pages_that_the_file_refuses_to_a_start_after_a_power_loss_are_not_given_up() 
     for at in 0.. {
         let faults = Faults::new(&[Fault { store: 0, at, kind: Kind::IoWhile }]);
         let disk = Disk::new(medium.clone(), &faults, Sabotage::None);
-        drop(plant.stack.open(&disk, 3));
+        drop(plant.stack.open::<Oob>(&disk, 3));
         disk.kill();
         let is_over = faults.refused() == 0;
         faults.mend();
