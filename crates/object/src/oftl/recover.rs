@@ -13,7 +13,7 @@ use super::system::shape;
 use super::{Oftl, Sabotage};
 use crate::error::ObjectStoreError;
 use nandscape_core::{
-    BlockId, Cause, FlashDevice, FlashError, FtlError, NamespaceResult, ObjectError, Params, Ppn,
+    BlockId, Cause, FlashDevice, FlashError, FtlError, Issue, NamespaceResult, ObjectError, Params, Ppn,
     RecoveryReport, SimTime, Token,
 };
 use nandscape_ftl::victim::BlockState;
@@ -293,10 +293,14 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             for page in first..programmed {
                 let place = block * self.blocks.pages + page;
                 self.recovery.scanned_pages += 1;
-                match self.read_page(place, Cause::Meta, START) {
-                    Ok((oob, ..)) => found.push(Found { place, oob }),
-                    Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => {
-                        self.recovery.torn_pages += 1;
+                let issue = Issue::new(START, Cause::Meta).by_device(Cause::Meta);
+                match self.device.read(Ppn(place), self.sizes.page_bytes, None, issue) {
+                    Ok(read) => found.push(Found { place, oob: read.oob }),
+                    Err(FlashError::Uncorrectable { .. }) => self.recovery.torn_pages += 1,
+                    // It may be of any object, and newer than what the index says.
+                    Err(FlashError::Damaged { .. }) => {
+                        let reason = format!("page {place}, written last, has lost its back pointer");
+                        return Err(ObjectStoreError::Damaged { reason });
                     }
                     // A page behind a failed one that the medium left out.
                     Err(FlashError::Erased { .. }) => {}

@@ -1,14 +1,16 @@
 //! The power is cut at every operation of the flash below the objects.
 
-use super::support::{Objects, Store, nand, open, params};
+use super::support::{GEOMETRY, Objects, Store, nand, open, params};
 use nandscape_core::command::Payload;
-use nandscape_core::{Extent, Hint, NamespaceError, ObjectCommand, ObjectId, SimTime, Subsystem};
-use nandscape_media::Nand;
+use nandscape_core::rng::seeded;
+use nandscape_core::{Extent, Hint, NamespaceError, ObjectCommand, ObjectId, Ppn, SimTime, Subsystem};
 use nandscape_media::faults::{FaultPlan, PowerCut};
+use nandscape_media::{Breakable as _, Nand};
 use nandscape_object::oftl::{ObjectOob, Sabotage};
 use nandscape_testkit::crash::{Buffer, CrashDevice, Effort, Handle, Setup, points_from_environment};
 use nandscape_testkit::objects::crash::{self, ObjectHost};
-use nandscape_testkit::objects::load::find;
+use nandscape_testkit::objects::load::{Mix, OBJECTS, apply, find, submit};
+use std::collections::BTreeMap;
 
 /// Cuts that all tests of this file try together.
 const POINTS: u64 = 12_000;
@@ -126,4 +128,47 @@ fn what_follows_an_incomplete_write_is_kept() {
         assert!(stays_deleted(at, Sabotage::None), "cut at {at}");
     }
     assert!(cuts.clone().any(|at| !stays_deleted(at, Sabotage::LeavesGaps)), "the fault is not noticed");
+}
+
+/// Rots a bit of each page in turn after a loss of power: of its data, or of its back pointer. What was flushed
+/// is as it was or an error, of the object or of the start; it is never an earlier version.
+#[test]
+fn damage_after_a_loss_of_power_brings_nothing_older_back() {
+    let keys = params(&[("window", "4")]);
+    let (device, handle) = again(nand());
+    let mut store = open(device, &keys, Sabotage::None).unwrap();
+    let mut plain = BTreeMap::new();
+    let (mut rng, mix) = (seeded(5), Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 });
+    for _ in 0..250 {
+        let request = mix.request(&mut rng, &plain);
+        submit(&mut store, &request, SimTime::ZERO).unwrap();
+        apply(&mut plain, &request);
+    }
+    ask(&mut store, ObjectCommand::Flush { object: None }).unwrap();
+    let whole = handle.nand();
+    let page_bits = u64::from(GEOMETRY.page_bytes) * 8;
+    let (mut whole_ones, mut errors, mut refused) = (0, 0, 0);
+    for (page, bit) in (0..GEOMETRY.pages()).flat_map(|page| [(page, 77), (page, page_bits + 70)]) {
+        let mut rotten = whole.clone();
+        if !rotten.rot(Ppn(page), bit) {
+            continue;
+        }
+        let Ok(mut store) = open(again(rotten).0, &keys, Sabotage::None) else {
+            refused += 1;
+            continue;
+        };
+        for id in 1..=OBJECTS {
+            match find(&mut store, id) {
+                Ok(found) => {
+                    assert_eq!(found.as_ref(), plain.get(&id), "object {id}, page {page}, bit {bit}");
+                    whole_ones += 1;
+                }
+                Err(_) => errors += 1,
+            }
+        }
+    }
+    assert!(
+        whole_ones > 100 && errors > 10 && refused > 10,
+        "{whole_ones} whole, {errors} errors, {refused} refused"
+    );
 }
