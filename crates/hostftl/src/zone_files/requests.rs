@@ -353,6 +353,9 @@ impl<S: Subsystem> ZoneFiles<S> {
         mut data: Option<&mut [u8]>,
         at: SimTime,
     ) -> NamespaceResult<Token> {
+        if extent.len == 0 {
+            return Ok(Token::NONE);
+        }
         let unit = self.shape.unit;
         let file = self.files.get(slot);
         let (from, to) = ((extent.offset / unit) as u32, extent.end().div_ceil(unit) as u32);

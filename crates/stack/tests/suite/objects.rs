@@ -171,3 +171,31 @@ fn an_image_of_files_comes_back() {
     assert!(matches!(answer.reply, Reply::Bytes(10_000)), "{:?}", answer.reply);
     assert!(got[..10_000] == bytes);
 }
+
+/// A unit of the store holds more than the object: the kernel asks for what is behind the end of a file whose
+/// writes it gathers.
+#[test]
+fn a_read_behind_the_end_of_an_object_gives_no_bytes_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    for stack in ["zone-files", "oftl"] {
+        let image = Storage::Image(folder.path().join(stack));
+        let config = config(stack, &["device.page=16KiB"]);
+        let object = ObjectId(1);
+        let read = |from| ObjectCommand::Read { object, extent: Extent::new(from, 100) };
+        let mut store = build_stored(&config, &image).unwrap().subsystem;
+        let mut submit = |command: ObjectCommand, payload: Payload<'_>| {
+            store.submit(0, command.into(), payload, SimTime::ZERO).unwrap().reply
+        };
+        submit(ObjectCommand::Create { object, hint: Hint::NONE }, Payload::None);
+        let write = ObjectCommand::Write { object, extent: Extent::new(0, PAGE), hint: None };
+        submit(write, Payload::Write(&[7; PAGE as usize]));
+        assert_eq!(submit(read(PAGE), Payload::Read(&mut [0; 100])), Reply::Bytes(0));
+        store.shutdown(SimTime::ZERO).unwrap();
+        drop(store);
+        let mut store = build_stored(&config, &image).unwrap().subsystem;
+        for (from, bytes) in [(PAGE, 0), (PAGE + 1, 0), (5 * PAGE, 0), (PAGE - 1, 1)] {
+            let answer = store.submit(0, read(from).into(), Payload::Read(&mut [0; 100]), SimTime::ZERO);
+            assert_eq!(answer.unwrap().reply, Reply::Bytes(bytes), "{stack}, from {from}");
+        }
+    }
+}

@@ -162,5 +162,11 @@ pub fn find<S: Subsystem>(store: &mut S, id: u64) -> Outcome<Option<Plain>> {
         return Err(format!("a read behind the end of object {id} at {size} gives {reply:?}"));
     }
     bytes.truncate(size as usize);
+    let read = ObjectCommand::Read { object, extent: Extent::new(size, 1) };
+    let read = store.submit(0, read.into(), Payload::Read(&mut [0]), SimTime::ZERO);
+    let reply = read.map_err(|error| format!("read at the end of object {id}: {error}"))?.reply;
+    if reply != Reply::Bytes(0) {
+        return Err(format!("a read at the end of object {id} at {size} gives {reply:?}"));
+    }
     Ok(Some(Plain { bytes, attributes: found.bytes.into(), hint: found.status.hint.0 }))
 }
