@@ -4,7 +4,7 @@ use crate::addr::Extent;
 use crate::clock::Token;
 use crate::device::Oob;
 use crate::error::{NamespaceError, NamespaceResult};
-use crate::ftl::Hint;
+use crate::ftl::{Allocation, Hint};
 use crate::object::{MOST_ATTRIBUTES, ObjectAttributes, ObjectCommand, ObjectId, ObjectSpace, ObjectStatus};
 use crate::vector::{ChunkDescriptor, MediaEvent, SectorErrors, VectorCommand, VectorGeometry};
 use crate::zone::{ZoneCommand, ZoneReport};
@@ -116,6 +116,8 @@ pub enum Reply {
     Objects(Box<[ObjectStatus]>),
     /// Attributes and status of an object.
     Attributes(Box<ObjectAttributes>),
+    /// Whether bytes of an object are stored, and how far this goes on.
+    Allocation(Allocation),
     /// How the space of a store of objects is divided.
     Space(Box<ObjectSpace>),
 }

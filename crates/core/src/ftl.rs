@@ -22,6 +22,31 @@ pub struct Allocation {
     pub bytes: u64,
 }
 
+impl Allocation {
+    /// What an extent of an object holds from its first byte on, where the stored runs of it are `runs` (first
+    /// unit, and how many), in order and from the extent's first unit on.
+    pub fn of_runs(extent: Extent, size: u64, unit: u64, runs: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        let end = extent.end().min(size);
+        if extent.offset >= end {
+            return Self { is_mapped: false, bytes: 0 };
+        }
+        let mut next = (extent.offset / unit) as u32;
+        let mut is_mapped = None;
+        for (first, units) in runs {
+            if *is_mapped.get_or_insert(first <= next) && first > next {
+                break;
+            }
+            if is_mapped == Some(false) {
+                next = first;
+                break;
+            }
+            next = first + units;
+        }
+        let until = if is_mapped.is_some() { (u64::from(next) * unit).min(end) } else { end };
+        Self { is_mapped: is_mapped == Some(true), bytes: until - extent.offset }
+    }
+}
+
 /// Why a translation layer refuses a request. A refused request has changed nothing the host can see, unless
 /// the variant says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

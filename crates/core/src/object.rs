@@ -116,7 +116,15 @@ pub enum ObjectCommand {
         /// Which.
         object: ObjectId,
     },
-    /// Lists the objects in the order of their numbers.
+    /// Asks whether the first byte of an extent is stored, and how far this goes on in it; for no bytes at and
+    /// behind the end of the object ([`crate::Reply::Allocation`]).
+    Allocation {
+        /// Which.
+        object: ObjectId,
+        /// Where.
+        extent: Extent,
+    },
+    /// Lists the objects in the order of their numbers. One whose metadata cannot be read has no size there.
     List,
     /// Asks how the space is divided.
     Space,
@@ -136,6 +144,7 @@ impl ObjectCommand {
             Self::Flush { .. } => "flush object",
             Self::SetAttributes { .. } => "set object attributes",
             Self::GetAttributes { .. } => "get object attributes",
+            Self::Allocation { .. } => "get object allocation",
             Self::List => "list objects",
             Self::Space => "object space",
         }
@@ -145,7 +154,12 @@ impl ObjectCommand {
     pub const fn writes_nothing(&self) -> bool {
         matches!(
             self,
-            Self::Read { .. } | Self::Flush { .. } | Self::GetAttributes { .. } | Self::List | Self::Space
+            Self::Read { .. }
+                | Self::Flush { .. }
+                | Self::GetAttributes { .. }
+                | Self::Allocation { .. }
+                | Self::List
+                | Self::Space
         )
     }
 }

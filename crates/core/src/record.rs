@@ -272,6 +272,7 @@ impl IoRecord {
             ObjectCommand::Hint { .. }
             | ObjectCommand::SetAttributes { replaces: None, .. }
             | ObjectCommand::GetAttributes { .. }
+            | ObjectCommand::Allocation { .. }
             | ObjectCommand::List
             | ObjectCommand::Space => return None,
         };

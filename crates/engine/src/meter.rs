@@ -50,6 +50,7 @@ impl Kind {
             | ObjectCommand::Hint { .. }
             | ObjectCommand::SetAttributes { .. }
             | ObjectCommand::GetAttributes { .. }
+            | ObjectCommand::Allocation { .. }
             | ObjectCommand::List
             | ObjectCommand::Space => Self::Other,
         }

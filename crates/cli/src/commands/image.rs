@@ -85,8 +85,9 @@ fn report(file: &Path, checked: &Checked) -> String {
         let _ = writeln!(text, "the stack does not start from the image: {error}");
     }
     for lost in checked.lost.iter().take(MOST_PRINTED) {
-        let _ =
-            writeln!(text, "{}: {}, offset {}: {}", file.display(), lost.namespace, lost.offset, lost.error);
+        let object = lost.object.map_or_else(String::new, |object| format!(" object {object},"));
+        let place = format!("{},{object} offset {}", lost.namespace, lost.offset);
+        let _ = writeln!(text, "{}: {place}: {}", file.display(), lost.error);
     }
     if checked.lost_pages > MOST_PRINTED as u64 {
         let _ = writeln!(text, "... and {} more", checked.lost_pages - MOST_PRINTED as u64);

@@ -21,6 +21,8 @@ struct Found {
     superfluous: Vec<u64>,
     /// Attributes that the store does not have yet.
     changed: BTreeSet<u64>,
+    /// Neither names nor anything else of them can be read.
+    unreadable: Vec<u64>,
     /// What was put in the directory of lost files.
     lost: usize,
     /// That directory, if it has just been made.
@@ -55,6 +57,15 @@ impl Found {
                 self.superfluous.len()
             ));
         }
+        if !self.unreadable.is_empty() {
+            let numbers: Vec<String> = self.unreadable.iter().take(10).map(u64::to_string).collect();
+            let more = if self.unreadable.len() > 10 { " ..." } else { "" };
+            notes.push(format!(
+                "left out {} files of which nothing can be read, their names neither: objects {}{more}",
+                self.unreadable.len(),
+                numbers.join(", ")
+            ));
+        }
         if self.lost > 0 {
             notes.push(format!("put {} files that no name led to in {}", self.lost, LOST.escape_ascii()));
         }
@@ -73,7 +84,15 @@ fn read(calls: &mut Calls<'_>) -> Result<(Tree, Found), String> {
     for status in &objects {
         let ino = status.object.0;
         tree.next = tree.next.max(ino.saturating_add(1));
-        let (_, bytes) = calls.status(ino).map_err(failed)?;
+        let bytes = match calls.status(ino) {
+            Ok((_, bytes)) => bytes,
+            // Some page of the flash; the other files are there.
+            Err(error) if error.errno == libc::EIO && ino != ROOT => {
+                found.unreadable.push(ino);
+                continue;
+            }
+            Err(error) => return Err(failed(error)),
+        };
         if bytes.is_empty() && status.size == 0 {
             found.superfluous.push(ino);
             continue;
@@ -83,7 +102,7 @@ fn read(calls: &mut Calls<'_>) -> Result<(Tree, Found), String> {
         tree.nodes.insert(ino, Node::new(attributes));
     }
     tree.next = tree.next.max(ROOT + 1);
-    if tree.nodes.is_empty() {
+    if tree.nodes.is_empty() && found.unreadable.is_empty() {
         let root = Attributes { names: Vec::new(), ..unknown(Kind::Directory, 0o755) };
         tree.nodes.insert(ROOT, Node::new(root));
         found.made = Some(ROOT);

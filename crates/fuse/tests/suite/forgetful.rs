@@ -4,9 +4,9 @@
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng, below};
 use nandscape_core::{
-    Allocation, Answer, Clocked, Command, Completion, Control, Extent, Hint, Inspect, NamespaceError,
-    NamespaceInfo, NamespaceResult, ObjectAttributes, ObjectCommand, ObjectError, ObjectId, ObjectStatus, Op,
-    Reply, SimTime, Submitted, Subsystem, Token,
+    Allocation, Answer, Clocked, Command, Completion, Control, Extent, FlashError, FtlError, Hint, Inspect,
+    NamespaceError, NamespaceInfo, NamespaceResult, ObjectAttributes, ObjectCommand, ObjectError, ObjectId,
+    ObjectStatus, Op, Ppn, Reply, SimTime, Submitted, Subsystem, Token,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -42,6 +42,8 @@ pub struct Forgetful {
     infos: Vec<NamespaceInfo>,
     /// A change of two objects may be there in half.
     pub splits_pairs: bool,
+    /// An object whose metadata cannot be read.
+    pub unreadable: Option<u64>,
 }
 
 impl Forgetful {
@@ -55,7 +57,7 @@ impl Forgetful {
             zones: None,
             objects: true,
         };
-        Self { inside: Arc::default(), infos: vec![info], splits_pairs }
+        Self { inside: Arc::default(), infos: vec![info], splits_pairs, unreadable: None }
     }
 
     /// Power is lost: of every object some version stays, the last one that was made durable or a later one.
@@ -197,6 +199,11 @@ impl Inside {
                 let attributes = ObjectAttributes { status: status(object.0, &state), bytes };
                 return Ok(Reply::Attributes(Box::new(attributes)));
             }
+            ObjectCommand::Allocation { object, extent } => {
+                let size = self.get(object)?.bytes.len() as u64;
+                let bytes = extent.end().min(size).saturating_sub(extent.offset);
+                return Ok(Reply::Allocation(Allocation { is_mapped: bytes > 0, bytes }));
+            }
             ObjectCommand::List => {
                 let live = self.objects.iter().filter_map(|(id, v)| Some((*id, v.0.last()?.as_ref()?)));
                 return Ok(Reply::Objects(live.map(|(id, object)| status(id, object)).collect()));
@@ -243,6 +250,11 @@ impl Subsystem for Forgetful {
         let Command::Object(command) = command else {
             return Err(NamespaceError::NotSupported { command: command.name() });
         };
+        if let ObjectCommand::GetAttributes { object } = command
+            && self.unreadable == Some(object.0)
+        {
+            return Err(FtlError::Flash(FlashError::Uncorrectable { page: Ppn(7) }).into());
+        }
         let reply = self.inside.lock().unwrap().run(command, payload, self.splits_pairs)?;
         Ok(Answer { done: Token::NONE, reply })
     }

@@ -276,3 +276,24 @@ fn what_was_synced_is_found_under_its_names_after_a_loss_of_power() {
 fn a_store_that_splits_changes_of_two_objects_is_found_out() {
     assert!((0..4_000).any(|seed| round(seed, true).is_some()));
 }
+
+#[test]
+fn a_file_of_which_nothing_can_be_read_keeps_no_other_from_being_served() {
+    let mut store = Forgetful::new(false);
+    let fs = load(&store).0;
+    let make = |name: &[u8]| fs.make(ROOT, name, new(Kind::File), 0).unwrap().0.ino;
+    let (gone, kept) = (make(b"gone"), make(b"kept"));
+    fs.sync_all().unwrap();
+    drop(fs);
+    store.unreadable = Some(gone);
+    let (fs, notes) = load(&store);
+    let note = format!("left out 1 files of which nothing can be read, their names neither: objects {gone}");
+    assert_eq!(notes, [note]);
+    assert_eq!(fs.lookup(ROOT, b"kept").unwrap().ino, kept);
+    assert_eq!(fs.lookup(ROOT, b"gone").unwrap_err().errno, libc::ENOENT);
+    assert!(fs.make(ROOT, b"new", new(Kind::File), 0).unwrap().0.ino > kept, "numbers are not given twice");
+    drop(fs);
+    store.unreadable = None;
+    let (fs, _) = load(&store);
+    assert_eq!(fs.lookup(ROOT, b"gone").unwrap().ino, gone, "it is left as it was");
+}

@@ -4,8 +4,8 @@ use super::nodes::Nodes;
 use super::sections::NONE;
 use super::{F2fs, IN_PLACE, Mode};
 use nandscape_core::{
-    Answer, Cause, Extent, Hint, Issue, NamespaceResult, ObjectAttributes, ObjectCommand, ObjectError,
-    ObjectId, ObjectSpace, ObjectStatus, Op, Reply, SimTime, Submitted, Token,
+    Allocation, Answer, Cause, Extent, Hint, Issue, NamespaceResult, ObjectAttributes, ObjectCommand,
+    ObjectError, ObjectId, ObjectSpace, ObjectStatus, Op, Reply, SimTime, Submitted, Token,
 };
 
 impl F2fs {
@@ -88,6 +88,10 @@ impl F2fs {
                 let status = self.status(self.nodes.number(object)?);
                 let attributes = ObjectAttributes { status, bytes: Box::default() };
                 return Ok(Answer { done: Token::NONE, reply: Reply::Attributes(Box::new(attributes)) });
+            }
+            ObjectCommand::Allocation { object, extent } => {
+                let reply = Reply::Allocation(self.allocation(self.nodes.number(object)?, extent)?);
+                return Ok(Answer { done: Token::NONE, reply });
             }
             ObjectCommand::List => {
                 let all = self.nodes.files().into_iter().map(|file| self.status(file)).collect();
@@ -285,6 +289,18 @@ impl F2fs {
             Ok(())
         })?;
         Ok(done)
+    }
+
+    fn allocation(&self, file: u32, extent: Extent) -> NamespaceResult<Allocation> {
+        let (size, block) = (self.nodes.file(file).size, self.block());
+        let to = extent.end().min(size).div_ceil(block);
+        let from = (extent.offset / block).min(to);
+        let mut runs = Vec::new();
+        self.nodes.each_run(&self.config.layout, file, (from as u32, to as u32), |first, _, blocks| {
+            runs.push((first, blocks));
+            Ok(())
+        })?;
+        Ok(Allocation::of_runs(extent, size, block, runs))
     }
 
     /// Blocks of a file hold nothing any more.

@@ -1,6 +1,6 @@
 //! Files, and where their units are.
 
-use nandscape_core::{Hint, ObjectError, ObjectId, Token};
+use nandscape_core::{Allocation, Extent, Hint, ObjectError, ObjectId, Token};
 use std::collections::BTreeMap;
 
 /// Bytes of a record of an object before its lists.
@@ -201,6 +201,23 @@ pub(super) struct File {
 }
 
 impl File {
+    /// Whether the first byte of an extent is stored, and how far this goes on in it.
+    pub fn allocation(&self, extent: Extent, unit: u64) -> Allocation {
+        let end = extent.end().min(self.size).div_ceil(unit) as u32;
+        let from = (extent.offset / unit).min(end.into()) as u32;
+        // What waits in memory, in a hole.
+        let kept = self.tail.as_deref().map(|tail| tail.unit).filter(|unit| (from..end).contains(unit));
+        let kept = kept.filter(|unit| self.extents.place(*unit).is_none());
+        let mut stored = self.extents.within(from, end).map(|(at, piece)| (at, piece.units)).peekable();
+        let mut kept = kept.map(|unit| (unit, 1)).into_iter().peekable();
+        let runs = std::iter::from_fn(|| match (stored.peek(), kept.peek()) {
+            (Some(one), Some(other)) if other.0 < one.0 => kept.next(),
+            (Some(_), _) => stored.next(),
+            (None, _) => kept.next(),
+        });
+        Allocation::of_runs(extent, self.size, unit, runs)
+    }
+
     pub fn new(id: ObjectId, hint: Hint, born: u64) -> Self {
         Self {
             id,

@@ -42,6 +42,11 @@ impl<S: Subsystem> ZoneFiles<S> {
                 let done = self.read(slot, Extent::new(extent.offset, bytes), data, at)?;
                 return Ok(Answer { done, reply: Reply::Bytes(bytes) });
             }
+            ObjectCommand::Allocation { object, extent } => {
+                let file = self.files.get(self.files.slot(object)?);
+                let reply = Reply::Allocation(file.allocation(extent, self.shape.unit));
+                return Ok(Answer { done: Token::NONE, reply });
+            }
             ObjectCommand::Create { object, hint } => self.create(object, hint, at)?,
             ObjectCommand::Delete { object } => {
                 let slot = self.files.slot(object)?;

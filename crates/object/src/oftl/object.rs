@@ -2,7 +2,7 @@
 
 use super::layout::{Known, LEAF_HEAD, Layout, NOWHERE, RUN};
 use super::patch::Patch;
-use nandscape_core::{Hint, SimTime};
+use nandscape_core::{Allocation, Extent, Hint, SimTime};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -106,6 +106,26 @@ impl Object {
     #[inline]
     pub fn has(&self, page: u32) -> bool {
         self.layout.get(page).is_some() || self.diffs.contains_key(&page) || self.dirty.contains_key(&page)
+    }
+
+    /// Whether the first byte of an extent is in a page that has anything, and how far this goes on in it.
+    pub fn allocation(&self, extent: Extent, page_bytes: u32) -> Allocation {
+        let end = extent.end().min(self.size).div_ceil(page_bytes.into()) as u32;
+        let mut from = (extent.offset / u64::from(page_bytes)).min(end.into()) as u32;
+        let patched =
+            |patches: &BTreeMap<u32, Patch>, from| patches.range(from..end).next().map(|(page, _)| *page);
+        let pages = std::iter::from_fn(|| {
+            let next = if from < end && self.has(from) {
+                from
+            } else {
+                let stored = self.layout.within(from, end).next();
+                let of = [stored, patched(&self.diffs, from), patched(&self.dirty, from)];
+                of.into_iter().flatten().min()?
+            };
+            from = next + 1;
+            Some((next, 1))
+        });
+        Allocation::of_runs(extent, self.size, page_bytes.into(), pages)
     }
 
     /// Keeps a part of a page in memory, without data zeroes; gives by how much more that counts in the

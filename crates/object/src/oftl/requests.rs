@@ -7,9 +7,9 @@ use super::object::Object;
 use super::oob::ObjectOob;
 use nandscape_core::command::{Payload, check_attributes, check_payload};
 use nandscape_core::{
-    Answer, Cause, Extent, FlashDevice, FtlError, Hint, Issue, NamespaceResult, ObjectAttributes,
-    ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Ppn, Reply, SimTime, Submitted, Token,
-    Way,
+    Answer, Cause, Extent, FlashDevice, FtlError, Hint, Issue, NamespaceError, NamespaceResult,
+    ObjectAttributes, ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Ppn, Reply, SimTime,
+    Submitted, Token, Way,
 };
 
 /// Logical pages are below this number.
@@ -92,11 +92,19 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 reply = Reply::Attributes(Box::new(ObjectAttributes { status, bytes }));
                 Token::NONE
             }
+            ObjectCommand::Allocation { object, extent } => {
+                let slot = self.find(object, at)?;
+                reply = Reply::Allocation(self.table.get(slot).allocation(extent, self.sizes.page_bytes));
+                Token::NONE
+            }
             ObjectCommand::List => {
                 let ids: Vec<u64> = self.table.entries().map(|(id, _)| id).collect();
-                let statuses = ids.into_iter().map(|id| {
-                    let slot = self.find(ObjectId(id), at)?;
-                    Ok(self.status(slot))
+                let statuses = ids.into_iter().map(|id| match self.find(ObjectId(id), at) {
+                    Ok(slot) => Ok(self.status(slot)),
+                    Err(NamespaceError::Ftl(FtlError::Flash(_))) => {
+                        Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated: 0 })
+                    }
+                    Err(error) => Err(error),
                 });
                 reply = Reply::Objects(statuses.collect::<NamespaceResult<_>>()?);
                 Token::NONE

@@ -162,6 +162,21 @@ pub fn find<S: Subsystem>(store: &mut S, id: u64) -> Outcome<Option<Plain>> {
         return Err(format!("a read behind the end of object {id} at {size} gives {reply:?}"));
     }
     bytes.truncate(size as usize);
+    let mut at = 0;
+    while at < size {
+        let ask = ObjectCommand::Allocation { object, extent: Extent::new(at, u64::MAX - at) };
+        let asked =
+            store.submit(0, ask.into(), Payload::None, SimTime::ZERO).map_err(|error| error.to_string())?;
+        let Reply::Allocation(found) = asked.reply else { panic!("{:?}", asked.reply) };
+        let end = at + found.bytes;
+        if end <= at || end > size {
+            return Err(format!("{found:?} from byte {at} of object {id} on, which has {size}"));
+        }
+        if !found.is_mapped && bytes[at as usize..end as usize].iter().any(|byte| *byte != 0) {
+            return Err(format!("object {id} holds bytes in the hole {at}..{end}"));
+        }
+        at = end;
+    }
     let read = ObjectCommand::Read { object, extent: Extent::new(size, 1) };
     let read = store.submit(0, read.into(), Payload::Read(&mut [0]), SimTime::ZERO);
     let reply = read.map_err(|error| format!("read at the end of object {id}: {error}"))?.reply;
