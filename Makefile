@@ -6,6 +6,7 @@
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
 # make powercut     kills of servers under ext4, xfs and btrfs, over NBD, and failures of the machine (root)
+# make suites       pjdfstest, fsx, stress-ng, git and tar on the files of oftl, for two hours (root)
 # make extending    throw-away additions, each applied, built and tried: what docs/extending.md promises
 # make crash        power cuts and failing stores at every operation, damage at rest (POINTS=...)
 # make fuzz         fuzzing of all that reads what others wrote; MINUTES of processor time for each target
@@ -16,7 +17,7 @@ REPORT ?= reports/demo.html
 POINTS ?= 2000000
 MINUTES ?= 1
 
-.PHONY: demo check test extending bench bench-peers bench-rocksdb man test-apps test-guest powercut crash fuzz
+.PHONY: suites demo check test extending bench bench-peers bench-rocksdb man test-apps test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -77,11 +78,18 @@ test-guest:
 	$(CARGO) build --locked --package nandscape-cli
 	BINARY=target/debug/nandscape tests/guest/run
 
+suites:
+	$(CARGO) build --release --locked --package nandscape-cli
+	NANDSCAPE=$(CURDIR)/target/release/nandscape tests/fuse/posix
+	NANDSCAPE=$(CURDIR)/target/release/nandscape tests/fuse/suites
+
 powercut:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/powercut 50
 	tests/fuse/powercut 50 zone-files
+	tests/fuse/powercut 50 oftl
 	tests/fuse/rocksdb_kills 50
+	tests/fuse/rocksdb_kills 50 --stack oftl
 	tests/fuse/powercut 20 --ftl pm-gcl,pm-gcc,sbm-gcl,hsbm-gcl
 	BINARY=target/debug/nandscape tests/nbd/powercut --rounds 50
 	NANDSCAPE=target/debug/nandscape tests/serve/machine_failure --rounds 48 --lower xfs,btrfs --upper ext4,xfs,btrfs

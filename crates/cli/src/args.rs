@@ -2,6 +2,7 @@
 
 mod cache;
 mod cache_files;
+mod object;
 mod serve;
 mod trace;
 mod zone;
@@ -11,6 +12,7 @@ pub use cache_files::{
     CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
     CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
 };
+pub use object::ObjectVerb;
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, StatArgs};
 pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 pub use zone::{ZoneArgs, ZoneVerbArg};

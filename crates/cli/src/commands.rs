@@ -8,6 +8,7 @@ pub mod image;
 pub mod list;
 pub mod manual;
 pub mod neighbours;
+pub mod object;
 pub mod replay;
 pub mod reproduce;
 pub mod serve;

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Stat(args) => commands::stat::run(&args, console),
         Verb::Control(args) => commands::control::run(&args, console),
         Verb::Zone(args) => commands::zone::run(&args, console),
+        Verb::Object(verb) => commands::object::run(&verb, console),
         Verb::Trace(verb) => commands::trace::run(verb, console),
         Verb::Cache(verb) => commands::cache::run(&verb, console),
         Verb::Fs(verb) => commands::fs::run(&verb, console),

@@ -1,7 +1,7 @@
 //! The verbs of the command line.
 
 use crate::args::{
-    CacheVerb, CompareArgs, ControlArgs, FsVerb, ImageVerb, ListArgs, NeighboursArgs, ReplayArgs,
+    CacheVerb, CompareArgs, ControlArgs, FsVerb, ImageVerb, ListArgs, NeighboursArgs, ObjectVerb, ReplayArgs,
     ReproduceArgs, StatArgs, TraceVerb, ZoneArgs,
 };
 use crate::commands::serve::ServeVerb;
@@ -58,6 +58,9 @@ pub enum Verb {
     Control(ControlArgs),
     /// Report, open, close, finish and reset zones of an image or of a running server.
     Zone(ZoneArgs),
+    /// Look at and check the objects and files of an image of a store of objects.
+    #[command(subcommand)]
+    Object(ObjectVerb),
     /// List what there is: devices, ftls, victims, workloads, formats ...
     ///
     /// Tags in brackets, such as [thesis 3.2], name a place in a source: docs/sources.md.

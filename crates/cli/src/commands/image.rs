@@ -47,11 +47,16 @@ fn info(file: &Path, as_json: bool, console: Console) -> Result<()> {
     console.result(&(describe(&header, &contents) + "\n" + &header.config))
 }
 
-fn check(file: &Path, as_json: bool, console: Console) -> Result<()> {
+/// What a check of an image finds; with progress.
+pub fn look_over(file: &Path, console: Console) -> Result<Checked> {
     let bar = console.progress("check");
     let checked = storing::check(file, &mut |done, all| bar.show_pages(done, all));
     bar.finish();
-    let checked = checked?;
+    Ok(checked?)
+}
+
+fn check(file: &Path, as_json: bool, console: Console) -> Result<()> {
+    let checked = look_over(file, console)?;
     let is_good = checked.is_good();
     if as_json {
         let mut document = serde_json::to_value(&checked).expect("plain data");
@@ -65,7 +70,8 @@ fn check(file: &Path, as_json: bool, console: Console) -> Result<()> {
     if is_good { Ok(()) } else { Err(Failure::Reported) }
 }
 
-fn report(file: &Path, checked: &Checked) -> String {
+/// What was found, for people; the last line sums it up.
+pub fn report(file: &Path, checked: &Checked) -> String {
     let findings = &checked.findings;
     let mut text = String::new();
     for problem in findings.problems.iter().take(MOST_PRINTED) {

@@ -257,3 +257,28 @@ fn stacks_of_a_comparison_have_keys_of_their_own() {
         assert!(table.lines().any(|line| line.starts_with(label)), "{label}: {table}");
     }
 }
+
+#[test]
+fn objects_are_looked_at_in_images_of_stores_of_objects_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let small = ["channels=2", "dies_per_channel=1", "blocks_per_plane=64", "pages_per_block=32"];
+    for stack in ["oftl", "zone-files", "block"] {
+        let image = path(stack);
+        let sets = small.map(|pair| format!("--set=device.{pair}"));
+        let mut words = vec!["image", "create", &image, "--stack", stack, "--device", "generic-tlc", "--quiet"];
+        words.extend(sets.iter().map(String::as_str));
+        run(&words);
+        if stack == "block" {
+            fails(&["object", "ls", &image], 1, &["stack block keeps no objects", "expected an image of oftl"]);
+            continue;
+        }
+        let listed = run(&["object", "ls", &image, "--json"]).stdout;
+        assert_eq!(String::from_utf8(listed).unwrap().trim(), "[]", "{stack}");
+        fails(&["object", "stat", &image, "/a"], 1, &["'/a'", "the path of an object that exists"]);
+        fails(&["object", "stat", &image, "7"], 1, &["object 7", "expected the number of an object"]);
+        let checked = String::from_utf8(run(&["object", "check", &image]).stdout).unwrap();
+        assert!(checked.contains("0 wrong; 1 files"), "{stack}: {checked}");
+    }
+    fails(&["object", "check", &path("none")], 1, &["none", "No such file"]);
+}

@@ -1,0 +1,252 @@
+//! `nandscape object`: what an image of a store of objects holds.
+
+use super::image;
+use crate::args::ObjectVerb;
+use crate::console::{Console, Failure, Result};
+use nandscape_core::units::format_bytes;
+use nandscape_core::{Allocation, Extent, ObjectCommand, ObjectId, ObjectStatus, Reply};
+use nandscape_engine::{Clock, Data, Engine, Request};
+use nandscape_fuse::{Client, Kind, ObjectFs};
+use nandscape_stack::{Storage, Typed, build_stored, storing};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The directory that all names begin in.
+const ROOT: u64 = 1;
+/// Files that 'stat' lists the stored bytes of have so many runs; JSON has all.
+const MOST_RUNS: usize = 40;
+
+pub fn run(verb: &ObjectVerb, console: Console) -> Result<()> {
+    match verb {
+        ObjectVerb::Ls { image, json } => list(&Store::open(image)?, *json, console),
+        ObjectVerb::Stat { image, object, json } => stat(&Store::open(image)?, object, *json, console),
+        ObjectVerb::Check { image, json } => check(image, *json, console),
+    }
+}
+
+/// A line of `ls`.
+#[derive(Serialize)]
+struct Line {
+    object: u64,
+    size: u64,
+    allocated: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    paths: Vec<String>,
+}
+
+/// An image that was opened to be looked at.
+struct Store {
+    client: Client,
+    /// The tree of names, where 'serve fuse' has made one, and what was found besides.
+    files: std::result::Result<(ObjectFs, Vec<String>), String>,
+    paths: BTreeMap<u64, (Kind, Vec<String>)>,
+}
+
+impl Store {
+    fn open(image: &Path) -> Result<Self> {
+        if !image.exists() {
+            return Err(Failure::run(format!("{}: no such image", image.display())));
+        }
+        let storage = Storage::ReadOnlyImage(image.to_owned());
+        let config = storing::resolve(&Typed::new(), &storage)?;
+        if !config.stores_objects() {
+            let stack = config.stack.info.name;
+            return Err(Failure::run(format!(
+                "{}: stack {stack} keeps no objects: expected an image of oftl or zone-files",
+                image.display()
+            )));
+        }
+        let subsystem = build_stored(&config, &storage)?.subsystem;
+        let engine = Arc::new(Engine::new(subsystem, Clock::free()));
+        let client = || Client { engine: Arc::clone(&engine), namespace: 0 };
+        let files = ObjectFs::load(client(), true).map_err(|error| error.to_string());
+        let mut this = Self { client: client(), files, paths: BTreeMap::new() };
+        this.paths = this.all_paths();
+        Ok(this)
+    }
+
+    /// Every file that a name leads to.
+    fn all_paths(&self) -> BTreeMap<u64, (Kind, Vec<String>)> {
+        let Ok((files, _)) = &self.files else { return BTreeMap::new() };
+        let mut paths = BTreeMap::from([(ROOT, (Kind::Directory, vec!["/".to_owned()]))]);
+        let mut dirs = vec![(ROOT, String::new())];
+        while let Some((dir, path)) = dirs.pop() {
+            let entries = files.list(dir).unwrap_or_default();
+            for entry in entries.into_iter().filter(|entry| *entry.name != *b"." && *entry.name != *b"..") {
+                let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
+                if entry.kind == Kind::Directory {
+                    dirs.push((entry.ino, path.clone()));
+                }
+                paths.entry(entry.ino).or_insert((entry.kind, Vec::new())).1.push(path);
+            }
+        }
+        paths
+    }
+
+    fn ask(&self, command: ObjectCommand) -> std::result::Result<Reply, String> {
+        let request = Request::object(self.client.namespace, command, Data::None);
+        let done = self.client.run(request);
+        done.map(|(reply, _)| reply)
+            .map_err(|failed| failed.cause.map_or_else(|| "refused".to_owned(), |cause| cause.to_string()))
+    }
+
+    fn objects(&self) -> Result<Box<[ObjectStatus]>> {
+        match self.ask(ObjectCommand::List).map_err(Failure::run)? {
+            Reply::Objects(objects) => Ok(objects),
+            other => panic!("a list of objects is {other:?}"),
+        }
+    }
+
+    fn line(&self, status: &ObjectStatus) -> Line {
+        let found = self.paths.get(&status.object.0);
+        Line {
+            object: status.object.0,
+            size: status.size,
+            allocated: status.allocated,
+            kind: found.map(|(kind, _)| name_of(*kind)),
+            paths: found.map_or_else(Vec::new, |(_, paths)| paths.clone()),
+        }
+    }
+
+    /// Which bytes of an object are stored.
+    fn runs(&self, object: ObjectId) -> Result<Vec<Extent>> {
+        let (mut runs, mut offset) = (Vec::new(), 0);
+        loop {
+            let extent = Extent::new(offset, u64::MAX - offset);
+            let asked = self.ask(ObjectCommand::Allocation { object, extent }).map_err(Failure::run)?;
+            let Reply::Allocation(Allocation { is_mapped, bytes }) = asked else {
+                panic!("the allocation of an object is {asked:?}")
+            };
+            if bytes == 0 {
+                return Ok(runs);
+            }
+            if is_mapped {
+                runs.push(Extent::new(offset, bytes));
+            }
+            offset += bytes;
+        }
+    }
+}
+
+const fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Link => "link",
+        Kind::Pipe => "pipe",
+        Kind::Socket => "socket",
+        Kind::CharDevice => "character device",
+        Kind::BlockDevice => "block device",
+    }
+}
+
+fn list(store: &Store, as_json: bool, console: Console) -> Result<()> {
+    let objects = store.objects()?;
+    let lines: Vec<Line> = objects.iter().map(|status| store.line(status)).collect();
+    if as_json {
+        return console.json(&lines);
+    }
+    let mut text = format!("{:>8}  {:>12}  {:>12}  path\n", "object", "size", "allocated");
+    for line in &lines {
+        let path = line.paths.first().map_or("-", String::as_str);
+        let more =
+            if line.paths.len() > 1 { format!(" and {} more", line.paths.len() - 1) } else { String::new() };
+        let (size, allocated) = (format_bytes(line.size), format_bytes(line.allocated));
+        let _ = writeln!(text, "{:>8}  {size:>12}  {allocated:>12}  {path}{more}", line.object);
+    }
+    console.result(&text)
+}
+
+fn stat(store: &Store, object: &str, as_json: bool, console: Console) -> Result<()> {
+    let by_path = || {
+        let found = store.paths.iter().find(|(_, (_, paths))| paths.iter().any(|path| path == object));
+        found.map(|(object, _)| *object)
+    };
+    let number = object.parse().ok().or_else(by_path);
+    let unknown =
+        || Failure::run(format!("'{object}': expected the number or the path of an object that exists"));
+    let id = ObjectId(number.ok_or_else(unknown)?);
+    let asked = store.ask(ObjectCommand::GetAttributes { object: id });
+    let attributes = match asked.map_err(|error| Failure::run(format!("object {id}: {error}")))? {
+        Reply::Attributes(attributes) => attributes,
+        other => panic!("the attributes of an object are {other:?}"),
+    };
+    let line = store.line(&attributes.status);
+    let file = store.files.as_ref().ok().and_then(|(files, _)| files.getattr(id.0).ok());
+    let runs = store.runs(id)?;
+    if as_json {
+        let mut document = serde_json::to_value(&line).expect("plain data");
+        document["attribute_bytes"] = json!(attributes.bytes.len());
+        document["runs"] = runs.iter().map(|run| json!({"offset": run.offset, "len": run.len})).collect();
+        if let Some(file) = &file {
+            let of = &file.attributes;
+            document["mode"] = json!(format!("{:04o}", of.mode));
+            document["uid"] = json!(of.uid);
+            document["gid"] = json!(of.gid);
+            document["links"] = json!(file.links);
+        }
+        return console.json(&document);
+    }
+    let mut text = String::new();
+    let mut put = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:12} {value}");
+    };
+    put("object", id.to_string());
+    put("size", format!("{} B", line.size));
+    put("allocated", format_bytes(line.allocated));
+    if let Some(file) = &file {
+        let of = &file.attributes;
+        let kind = name_of(of.kind);
+        put(
+            "file",
+            format!("{kind}, mode {:04o}, owner {}:{}, {} links", of.mode, of.uid, of.gid, file.links),
+        );
+    }
+    for path in &line.paths {
+        put("path", path.clone());
+    }
+    put("attributes", format!("{} B", attributes.bytes.len()));
+    for run in runs.iter().take(MOST_RUNS) {
+        put("stored", format!("{} to {}", run.offset, run.end()));
+    }
+    if runs.len() > MOST_RUNS {
+        put("", format!("... and {} more runs", runs.len() - MOST_RUNS));
+    }
+    console.result(text.trim_end())
+}
+
+fn check(path: &Path, as_json: bool, console: Console) -> Result<()> {
+    let checked = image::look_over(path, console)?;
+    let mut is_good = checked.is_good();
+    let mut notes = Vec::new();
+    let mut files = 0;
+    if checked.start_error.is_none() {
+        let store = Store::open(path)?;
+        files = store.paths.len();
+        match store.files {
+            Ok((_, found)) => notes = found,
+            Err(error) => {
+                notes.push(error);
+                is_good = false;
+            }
+        }
+    }
+    if as_json {
+        let mut document = serde_json::to_value(&checked).expect("plain data");
+        document["schema"] = json!(1);
+        document["file"] = json!(path);
+        document["files"] = json!(files);
+        document["notes"] = json!(notes);
+        document["ok"] = json!(is_good);
+        console.json(&document)?;
+    } else {
+        let notes: String = notes.iter().map(|note| format!("the next mount: {note}\n")).collect();
+        console.result(&format!("{notes}{}; {files} files", image::report(path, &checked)))?;
+    }
+    if is_good { Ok(()) } else { Err(Failure::Reported) }
+}
