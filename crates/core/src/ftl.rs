@@ -23,8 +23,8 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// What an extent of an object holds from its first byte on, where the stored runs of it are `runs` (first
-    /// unit, and how many), in order and from the extent's first unit on.
+    /// What an extent of an object holds from its first byte on, where the stored runs of it are `runs`
+    /// (first unit, and how many), in order and from the extent's first unit on.
     pub fn of_runs(extent: Extent, size: u64, unit: u64, runs: impl IntoIterator<Item = (u32, u32)>) -> Self {
         let end = extent.end().min(size);
         if extent.offset >= end {

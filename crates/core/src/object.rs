@@ -116,8 +116,8 @@ pub enum ObjectCommand {
         /// Which.
         object: ObjectId,
     },
-    /// Asks whether the first byte of an extent is stored, and how far this goes on in it; for no bytes at and
-    /// behind the end of the object ([`crate::Reply::Allocation`]).
+    /// Asks whether the first byte of an extent is stored, and how far this goes on in it; for no bytes at
+    /// and behind the end of the object ([`crate::Reply::Allocation`]).
     Allocation {
         /// Which.
         object: ObjectId,

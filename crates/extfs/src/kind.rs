@@ -52,8 +52,9 @@ words! { pub Kind:
 }
 
 impl Kind {
-    /// The kinds that a write can have, in the order of their numbers.
-    pub const WRITTEN: usize = 14;
+    /// The kinds that a write can have, in the order of their numbers. With blocks of 1 KiB the boot block is
+    /// one of its own.
+    pub const WRITTEN: usize = 15;
 
     /// The kind as hints know it. Blocks to which the sources give no hint count as file data.
     pub const fn block_kind(self) -> BlockKind {

@@ -7,7 +7,7 @@
 
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Resource, Rlimit, configure_io_flusher_behavior, getrlimit, setrlimit};
-use rustix::thread::{CapabilitySet, capabilities};
+use rustix::thread::{CapabilitySet, capabilities, disable_transparent_huge_pages};
 
 /// Keeps this process's memory resident and marks it, and the threads it starts from now on, as part of the
 /// I/O path. Says what could not be done.
@@ -20,6 +20,9 @@ pub fn stand_below_block_device() -> Vec<String> {
         ));
     }
     if let Err(error) = configure_io_flusher_behavior(true) {
+        // For a huge page the kernel moves others about, and waits for those that are being written to this
+        // device. What was taken before is not changed.
+        let _ = disable_transparent_huge_pages(true);
         notes.push(format!(
             "the kernel does not know this process as part of the I/O path (PR_SET_IO_FLUSHER: {error}): \
              when memory is short, a file system on this device may wait for ever; expected CAP_SYS_RESOURCE"

@@ -1,9 +1,8 @@
 //! The header: what an image is. Written once.
 
 use crate::error::{ImageError, Result};
-use crate::layout::{CONFIG, CONFIG_BYTES, Layout, VERSION};
+use crate::layout::{CONFIG, CONFIG_BYTES, Layout, OOB_HEAD, OOB_MOST, VERSION};
 use crate::locked::open_regular;
-use crate::record::{OOB_HEAD, OOB_MOST};
 use nandscape_core::{Capabilities, Geometry};
 use nandscape_media::checksum::sum;
 use std::fs::File;

@@ -3,8 +3,7 @@
 //! Since version 2 there are two copies of state, block table and page table. No sector holds both copies of
 //! an entry, and no entry lies in two, so that a failure of the machine leaves each copy whole or absent.
 
-use crate::record::OOB_HEAD;
-use nandscape_core::{BlockId, Geometry, Ppn};
+use nandscape_core::{BlockId, Geometry, Oob, OutOfBand as _, Ppn};
 use nandscape_media::checksum::Units;
 
 /// The newest format version that this program reads. It writes the oldest that has what is needed: version
@@ -23,6 +22,12 @@ pub(crate) const BLOCK_BYTES: u64 = 16;
 pub(crate) const RECORD_HEAD: usize = 28;
 /// Bytes of the longest page record.
 pub(crate) const RECORD_MOST: usize = 512;
+
+/// Bytes of the OOB of logical pages, for which the first fields of a record are made.
+pub(crate) const OOB_HEAD: usize = Oob::BYTES;
+
+/// Most bytes of an OOB.
+pub(crate) const OOB_MOST: usize = 64;
 
 /// Offsets in the file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

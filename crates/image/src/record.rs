@@ -1,7 +1,7 @@
 //! Entries of the tables as bytes: block words and page records.
 
-use crate::layout::{RECORD_HEAD, RECORD_MOST};
-use nandscape_core::{BlockId, Oob, OutOfBand, Ppn};
+use crate::layout::{OOB_HEAD, OOB_MOST, RECORD_HEAD, RECORD_MOST};
+use nandscape_core::{BlockId, OutOfBand, Ppn};
 use nandscape_media::checksum::sum;
 
 /// The most erases an image can count for a block.
@@ -9,12 +9,6 @@ pub(crate) const MOST_ERASES: u32 = (1 << 29) - 1;
 
 /// Records of pages of up to 36 KiB have at most so many bytes.
 const SHORT: usize = 64;
-
-/// Bytes of the OOB of logical pages, for which the first fields of a record are made.
-pub(crate) const OOB_HEAD: usize = Oob::BYTES;
-
-/// Most bytes of an OOB.
-pub(crate) const OOB_MOST: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockWord {

@@ -266,11 +266,16 @@ fn objects_are_looked_at_in_images_of_stores_of_objects_only() {
     for stack in ["oftl", "zone-files", "block"] {
         let image = path(stack);
         let sets = small.map(|pair| format!("--set=device.{pair}"));
-        let mut words = vec!["image", "create", &image, "--stack", stack, "--device", "generic-tlc", "--quiet"];
+        let mut words =
+            vec!["image", "create", &image, "--stack", stack, "--device", "generic-tlc", "--quiet"];
         words.extend(sets.iter().map(String::as_str));
         run(&words);
         if stack == "block" {
-            fails(&["object", "ls", &image], 1, &["stack block keeps no objects", "expected an image of oftl"]);
+            fails(
+                &["object", "ls", &image],
+                1,
+                &["stack block keeps no objects", "expected an image of oftl"],
+            );
             continue;
         }
         let listed = run(&["object", "ls", &image, "--json"]).stdout;

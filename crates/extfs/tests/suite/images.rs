@@ -102,6 +102,7 @@ fn assert_alike(live: &LiveMap, map: &FileSystemMap, name: &str) {
     for run in &map.runs {
         let mut at = run.block * bytes;
         live.segments(at, run.count * bytes, |len, kind| {
+            assert!((kind as usize) < Kind::WRITTEN, "{name}: a write cannot be of {kind}");
             assert_eq!(kind, as_written(run.kind), "{name}: {len} bytes from block {}", at / bytes);
             at += len;
         });

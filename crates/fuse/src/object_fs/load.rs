@@ -117,6 +117,7 @@ fn read(calls: &mut Calls<'_>) -> Result<(Tree, Found), String> {
     }
     hang(&mut tree, &mut found);
     collect_lost(&mut tree, &mut found);
+    tree.find_subdirs();
     Ok((tree, found))
 }
 

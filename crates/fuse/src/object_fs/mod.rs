@@ -134,7 +134,7 @@ impl Calls<'_> {
             attributes: node.attributes.clone(),
             size,
             allocated: status.allocated,
-            links: tree.links(node),
+            links: Tree::links(node),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::attributes::{Attributes, Kind, NAME_BYTES, Name};
 use crate::client::Failed;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
 
 /// Number of the root's object.
@@ -14,13 +14,15 @@ pub struct Node {
     pub attributes: Attributes,
     /// What a directory has in it.
     pub children: BTreeMap<Box<[u8]>, u64>,
+    /// Which of these are directories: each is a link to this one.
+    pub subdirs: BTreeSet<u64>,
     /// How often it is open.
     pub users: u32,
 }
 
 impl Node {
     pub const fn new(attributes: Attributes) -> Self {
-        Self { attributes, children: BTreeMap::new(), users: 0 }
+        Self { attributes, children: BTreeMap::new(), subdirs: BTreeSet::new(), users: 0 }
     }
 
     pub fn is_dir(&self) -> bool {
@@ -79,11 +81,16 @@ impl Tree {
 
     /// A directory has a name in it from now on, or has it no more.
     pub fn set_child(&mut self, parent: u64, name: &[u8], child: Option<u64>, now: SystemTime) {
+        let subdir = child.filter(|ino| self.nodes.get(ino).is_some_and(Node::is_dir));
         let Some(dir) = self.nodes.get_mut(&parent) else { return };
-        match child {
+        let before = match child {
             Some(child) => dir.children.insert(name.into(), child),
             None => dir.children.remove(name),
         };
+        if let Some(before) = before {
+            dir.subdirs.remove(&before);
+        }
+        dir.subdirs.extend(subdir);
         (dir.attributes.mtime, dir.attributes.ctime) = (now, now);
         self.stale.insert(parent);
     }
@@ -134,12 +141,20 @@ impl Tree {
     }
 
     /// Links that lead to a file.
-    pub fn links(&self, node: &Node) -> u32 {
+    pub fn links(node: &Node) -> u32 {
         if !node.is_dir() {
             return node.attributes.names.len() as u32;
         }
-        let is_dir = |ino: &&u64| self.nodes.get(ino).is_some_and(Node::is_dir);
-        2 + node.children.values().filter(is_dir).count() as u32
+        2 + node.subdirs.len() as u32
+    }
+
+    /// Finds the directories in each directory, once all have their children.
+    pub fn find_subdirs(&mut self) {
+        let dirs = self.nodes.iter().filter(|(_, node)| node.is_dir()).map(|(ino, _)| *ino);
+        let dirs: HashSet<u64> = dirs.collect();
+        for node in self.nodes.values_mut().filter(|node| node.is_dir()) {
+            node.subdirs = node.children.values().copied().filter(|ino| dirs.contains(ino)).collect();
+        }
     }
 
     /// Whether a directory is another one or lies in it.

@@ -1,6 +1,6 @@
 //! Fail, go on, restart: every translation layer over a journal over an image, and the store of objects over
-//! one, whose file fails at any of its operations. Store 0 is the file (reads, writes, holes, syncs), store 1 the mapped tables (a write for
-//! which the file system has no page).
+//! one, whose file fails at any of its operations. Store 0 is the file (reads, writes, holes, syncs), store 1
+//! the mapped tables (a write for which the file system has no page).
 //!
 //! After an error of the file the image refuses programs, erases and syncs until it is opened again, but for
 //! a full file system, which may have room later; reads go on. What was flushed is there after the next

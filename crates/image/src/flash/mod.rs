@@ -6,8 +6,8 @@ mod sync;
 mod write;
 
 use crate::header::Header;
-use crate::layout::Layout;
-use crate::record::{BlockWord, Entry, Kind, MOST_ERASES, OOB_HEAD, OOB_MOST};
+use crate::layout::{Layout, OOB_HEAD, OOB_MOST};
+use crate::record::{BlockWord, Entry, Kind, MOST_ERASES};
 use crate::state::State;
 use crate::store::Store;
 use nandscape_core::{

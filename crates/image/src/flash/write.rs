@@ -1,7 +1,8 @@
 //! Programs, words of blocks and records of pages as they are written.
 
 use super::{FAILED, FULL, Flash};
-use crate::record::{Beside, BlockWord, Entry, Kind, OOB_MOST, Record};
+use crate::layout::OOB_MOST;
+use crate::record::{Beside, BlockWord, Entry, Kind, Record};
 use crate::store::Store;
 use nandscape_core::{BlockId, FlashError, FlashResult, Oob, OutOfBand, Ppn};
 use nandscape_media::checksum::sum;

@@ -166,14 +166,11 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         self.recovery.was_clean = events.is_empty() && is_as_left;
         self.replay(events)?;
         self.recovery.live_pages = self.table.charged;
-        if !self.recovery.was_clean || is_torn {
-            if self.stopped.is_none() {
-                // A store that cannot write any more can be read.
-                let done = self.checkpoint(true, START);
-                return done.or_else(|error| self.stopped.map_or(Err(error.into()), |_| Ok(())));
-            }
+        if (self.recovery.was_clean && !is_torn) || self.stopped.is_some() {
+            return Ok(());
         }
-        Ok(())
+        // A store that cannot write any more can be read.
+        self.checkpoint(true, START).or_else(|error| self.stopped.map_or(Err(error.into()), |_| Ok(())))
     }
 
     /// Reads the system log: the index, and entries of blocks; and whether pages behind its end are

@@ -130,8 +130,8 @@ fn what_follows_an_incomplete_write_is_kept() {
     assert!(cuts.clone().any(|at| !stays_deleted(at, Sabotage::LeavesGaps)), "the fault is not noticed");
 }
 
-/// Rots a bit of each page in turn after a loss of power: of its data, or of its back pointer. What was flushed
-/// is as it was or an error, of the object or of the start; it is never an earlier version.
+/// Rots a bit of each page in turn after a loss of power: of its data, or of its back pointer. What was
+/// flushed is as it was or an error, of the object or of the start; it is never an earlier version.
 #[test]
 fn damage_after_a_loss_of_power_brings_nothing_older_back() {
     let keys = params(&[("window", "4")]);

@@ -36,8 +36,8 @@ pub struct StackEntry {
     pub(crate) over: Over,
 }
 
-/// Builds a stack over a device whose pages have an OOB of type `O`; the flag says whether it lasts longer than
-/// the process.
+/// Builds a stack over a device whose pages have an OOB of type `O`; the flag says whether it lasts longer
+/// than the process.
 pub(crate) type OnDevice<O> = fn(&StackConfig, Box<dyn FlashDevice<O> + Send>, bool) -> Result<Boxed>;
 
 /// What a stack needs of a device that keeps bytes.
