@@ -4,6 +4,7 @@
 # make bench        benches of our own code, interleaved with a bare loop
 # make bench-peers  servers and simulated caches beside others of their kind, interleaved
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
+# make baselines    ext2, ext3, ext4, btrfs, xfs and oftl under the loads of [OFTL table 2] (root, 15 minutes)
 # make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
 # make powercut     kills of servers under ext4, xfs and btrfs, over NBD, and failures of the machine (root)
 # make suites       pjdfstest, fsx, stress-ng, git and tar on the files of oftl, for two hours (root)
@@ -17,7 +18,7 @@ REPORT ?= reports/demo.html
 POINTS ?= 2000000
 MINUTES ?= 1
 
-.PHONY: suites demo check test extending bench bench-peers bench-rocksdb man test-apps test-guest powercut crash fuzz
+.PHONY: demo check test extending bench bench-peers bench-rocksdb man test-apps baselines suites test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
@@ -73,6 +74,10 @@ test-apps:
 	$(CARGO) build --locked --package nandscape-cli
 	tests/fuse/applications
 	tests/fuse/space
+
+baselines:
+	$(CARGO) build --release --locked --package nandscape-cli
+	tests/fuse/baselines --out target/baselines
 
 test-guest:
 	$(CARGO) build --locked --package nandscape-cli
