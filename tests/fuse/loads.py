@@ -62,7 +62,8 @@ class Load:
         unaligned = sum(1 for operation in writes if operation[2] % PAGE or operation[3] % PAGE)
         flushes = sum(1 for operation in self.operations if operation[0] in ("close", "fsync", "sync"))
         files = len({operation[1] for operation in writes})
-        return {"writes": len(writes), "bytes": size, "flushes": flushes, "unaligned": unaligned / max(len(writes), 1), "files": files, "scale": self.scale, "overwrites": self.overwrites}
+        return {"writes": len(writes), "bytes": size, "flushes": flushes, "unaligned": unaligned / max(len(writes), 1), "files": files, "scale": self.scale,
+                "overwrites": self.overwrites}
 
 
 def unrounded(mean, aligned):
