@@ -57,6 +57,7 @@ crash:
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-namespace --test suite zones::crash:: -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-hostftl --test suite crash:: -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-object --test suite crash:: -- --nocapture
+	RANDOM_STEPS=10000000 $(CARGO) test --release --locked --package nandscape-object --test suite invariants -- --nocapture
 	CAMPAIGN_SINGLES=all CAMPAIGN_PAIRS=100000 $(CARGO) test --release --locked --package nandscape-image --lib campaign -- --nocapture
 	DAMAGE_CASES=100000 $(CARGO) test --release --locked --package nandscape-image --lib damage_at_rest -- --nocapture
 	CRASH_POINTS=$(POINTS) $(CARGO) test --release --locked --package nandscape-cache --lib given_up -- --nocapture

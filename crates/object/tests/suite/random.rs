@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 fn run(seed: u64, keys: &[(&str, &str)], steps: u64, mix: Mix) -> u64 {
     let open = |device| open(device, &params(keys), Sabotage::None);
-    random::run::<Objects>(&nand(), open, Run { seed, steps, mix })
+    random::run::<Objects>(&nand(), open, Run { seed, steps, mix, checked_every: 400 })
 }
 
 #[test]
@@ -29,6 +29,19 @@ fn objects_are_what_was_written_over_restarts() {
     run(5, &[("flush_after", "100ns"), ("victim", "fifo")], 15_000, tiny);
     assert!(run(6, &[("cache", "16KiB")], 8_000, large) > 0, "space runs out");
     assert!(run(7, &[("cache", "0"), ("window", "2"), ("op", "0.1")], 8_000, large) > 0);
+}
+
+/// RANDOM_STEPS: how many commands, with starts in between [default: 20000].
+#[test]
+fn invariants_hold_after_every_command() {
+    let steps = std::env::var("RANDOM_STEPS").map_or(20_000, |text| text.parse().expect("a number"));
+    let mix = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
+    for (seed, keys) in (1..).zip([&[][..], &[("sync", "true")], &[("cache", "2KiB"), ("op", "0.1")]]) {
+        let open = |device| open(device, &params(keys), Sabotage::None);
+        let run = Run { seed, steps: steps / 3, mix, checked_every: 1 };
+        let refused = random::run::<Objects>(&nand(), open, run);
+        println!("{} commands with {keys:?}, {refused} of them refused for lack of room", run.steps);
+    }
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub struct Run {
     pub steps: u64,
     /// Which.
     pub mix: Mix,
+    /// After so many of them the invariants of the store are checked.
+    pub checked_every: u64,
 }
 
 /// So many commands with starts in between, on an erased device; gives how many were refused for lack of
@@ -57,7 +59,7 @@ pub struct Run {
 pub fn run<U: ObjectLayer>(
     nand: &Nand<U::Oob>,
     open: impl Fn(CrashDevice<U::Oob>) -> Outcome<U::Layer>,
-    Run { seed, steps, mix }: Run,
+    Run { seed, steps, mix, checked_every }: Run,
 ) -> u64 {
     let mut rng = seeded(seed);
     let start = |nand: Nand<U::Oob>| {
@@ -81,8 +83,10 @@ pub fn run<U: ObjectLayer>(
                 refused += 1;
             }
         }
-        if step % 400 == 0 {
+        if step % checked_every == 0 {
             store.check_invariants();
+        }
+        if step % 400 == 0 {
             check_list(&mut store, &plain);
         }
         if step % 50 == 0 {

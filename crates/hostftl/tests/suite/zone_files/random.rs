@@ -10,7 +10,7 @@ use nandscape_testkit::objects::random::{self, Run};
 
 fn run(seed: u64, keys: &[(&str, &str)], steps: u64, mix: Mix) -> u64 {
     let open = |device| open(device, &params(keys), Sabotage::None);
-    random::run::<Files>(&nand(GEOMETRY), open, Run { seed, steps, mix })
+    random::run::<Files>(&nand(GEOMETRY), open, Run { seed, steps, mix, checked_every: 400 })
 }
 
 #[test]
