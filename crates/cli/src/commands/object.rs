@@ -245,8 +245,12 @@ fn check(path: &Path, as_json: bool, console: Console) -> Result<()> {
         document["ok"] = json!(is_good);
         console.json(&document)?;
     } else {
-        let notes: String = notes.iter().map(|note| format!("the next mount: {note}\n")).collect();
-        console.result(&format!("{notes}{}; {files} files", image::report(path, &checked)))?;
+        let mut text = String::new();
+        for note in &notes {
+            let _ = writeln!(text, "the next mount: {note}");
+        }
+        let _ = write!(text, "{}; {files} files", image::report(path, &checked));
+        console.result(&text)?;
     }
     if is_good { Ok(()) } else { Err(Failure::Reported) }
 }
