@@ -2,6 +2,7 @@
 
 mod common;
 mod database;
+mod fast13;
 mod hotcold;
 mod lammps;
 mod listed;
@@ -44,6 +45,7 @@ pub static GENERATORS: &[Generator] = &[
     uflip::ENTRY,
     database::ENTRY,
     lsm::ENTRY,
+    fast13::ENTRY,
 ];
 
 /// A generator by name, or an error with the names there are.

@@ -3,6 +3,7 @@
 mod conformance;
 mod contract;
 mod database;
+mod fast13;
 mod golden;
 mod lsm;
 mod public;
