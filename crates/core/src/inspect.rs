@@ -9,7 +9,7 @@ use crate::device::FlashState;
 use crate::ftl::{FlashLayer, Ftl};
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
-use crate::object::ObjectReport;
+use crate::object::{ObjectFlashReport, ObjectReport};
 use crate::placement::PlacementReport;
 use crate::vector::{ChunkDescriptor, VectorCounts, VectorGeometry};
 use crate::zone::{Zone, ZoneContents, ZoneCounts, ZoneShape};
@@ -67,8 +67,13 @@ pub trait VectorReports {
 
 /// Stores objects.
 pub trait ObjectReports {
-    /// How its space is used now, and what it did since the last reset.
+    /// How its space is used now, and what it did since the last reset. Looks at every object.
     fn objects(&self) -> ObjectReport;
+
+    /// The part of it that a store on the device itself counts, at once; `None` of others.
+    fn on_flash(&self) -> Option<ObjectFlashReport> {
+        None
+    }
 }
 
 /// The layers over a flash device: one for each NVM set, or a single one of another kind.

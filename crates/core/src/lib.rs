@@ -83,7 +83,8 @@ pub use inspect::{
 pub use kinds::{KindCount, KindReport};
 pub use nvme::{LogControl, NvmeCommand, NvmeControl, NvmeQueue, NvmeReply, NvmeResult, NvmeStatus};
 pub use object::{
-    ObjectAttributes, ObjectCommand, ObjectError, ObjectId, ObjectReport, ObjectSpace, ObjectStatus,
+    ObjectAttributes, ObjectCommand, ObjectError, ObjectFlashReport, ObjectId, ObjectReport, ObjectSpace,
+    ObjectStatus,
 };
 pub use origin::{BlockKind, MetadataClass, Origin};
 pub use outstanding::{Outstanding, wait};

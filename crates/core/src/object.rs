@@ -221,6 +221,18 @@ pub struct ObjectReport {
     /// Nanoseconds by which writes were answered later because space had to be reclaimed; of writes whose
     /// completion is known at submission.
     pub waited_ns: u64,
+    /// What a store on the device itself did; `None` of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_flash: Option<ObjectFlashReport>,
+}
+
+/// What a store that allocates pages itself wrote, since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectFlashReport {
+    /// Writes to the flash: pages of one kind that are written together.
+    pub writes: u64,
+    /// Times that an update window ended or was extended, with all that was written for it.
+    pub window_extensions: u64,
 }
 
 impl ObjectReport {

@@ -198,6 +198,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             after: read,
             cause: Cause::Gc,
         };
+        self.counts.flash.writes += 1;
         let new = self.program(&mut copy, &page)?;
         let slot = self.table.slot(oob.object).expect("the page was found valid");
         let object = self.table.get_mut(slot);
@@ -263,6 +264,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if self.table.deleted.is_empty() {
             return Ok(());
         }
+        self.counts.flash.writes += 1;
         let mut write = self.begin(pages.len() as u32, at);
         for (offset, data) in (0..).zip(&pages) {
             let page = Page {

@@ -65,6 +65,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let metadata =
             if with_metadata { self.metadata_pages(object, all || is_eager) } else { (Vec::new(), 0) };
         let mut left = (pages.len() + metadata.0.len()) as u32 + metadata.1;
+        self.counts.flash.writes += u64::from(!pages.is_empty()) + u64::from(with_metadata);
         // Of an object that is larger than a window, pages of a window's size are written together.
         let most = self.config.window * self.blocks.pages;
         let together = |left: u32| if left > 2 * most { most } else { left };

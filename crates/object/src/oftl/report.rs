@@ -7,8 +7,8 @@ use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, BlockCommand, Clocked, Command, Control, Cost, Extent, FlashDevice, FlashLayer, FlashState,
     FtlStats, HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceError, NamespaceInfo,
-    NamespaceResult, ObjectReport, ObjectReports, Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem,
-    Token,
+    NamespaceResult, ObjectFlashReport, ObjectReport, ObjectReports, Op, Ppn, RecoveryReport, SimTime,
+    Submitted, Subsystem, Token,
 };
 
 /// What was done since the last reset.
@@ -18,6 +18,8 @@ pub(super) struct Counts {
     pub collected: u64,
     /// Pages of them that were moved.
     pub moved_pages: u64,
+    /// Writes to the flash, of any number of pages, and ends of update windows.
+    pub flash: ObjectFlashReport,
 }
 
 impl<D: FlashDevice<ObjectOob> + Send> Subsystem for Oftl<D> {
@@ -115,8 +117,13 @@ impl<D: FlashDevice<ObjectOob>> ObjectReports for Oftl<D> {
             used_bytes: (in_use * u64::from(self.blocks.pages) - rooms) * page,
             resets: self.counts.collected,
             moved_bytes: self.counts.moved_pages * page,
+            on_flash: self.on_flash(),
             ..ObjectReport::default()
         }
+    }
+
+    fn on_flash(&self) -> Option<ObjectFlashReport> {
+        Some(self.counts.flash)
     }
 }
 

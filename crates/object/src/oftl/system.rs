@@ -94,6 +94,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let Some(block) = self.blocks.take_free(&self.device) else {
             return Err(self.stop("no erased block is left"));
         };
+        self.counts.flash.window_extensions += 1;
         self.blocks.windows[which as usize].add(block, 0, self.blocks.pages);
         let after = self.ordered(at)?;
         self.persist(&[block], after, at)
@@ -101,6 +102,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
 
     /// The index on the flash says everything; the windows begin anew. With `whole`, so does the system log.
     pub(super) fn checkpoint(&mut self, whole: bool, at: SimTime) -> NamespaceResult<()> {
+        self.counts.flash.window_extensions += 1;
         while let Some(id) = self.table.removals.first().copied() {
             self.write_object(id, false, at)?;
             self.table.removals.remove(&id);
@@ -128,6 +130,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         // What the log calls free is erased.
         let after = self.ordered(at)?;
         let after = self.device.join(after, self.erased);
+        self.counts.flash.writes += 1;
         let after = self.write_log(&changed, &leaving, whole, after, at)?;
         self.system.root.tid = self.tid;
         self.system.root.windows.clear();
@@ -303,6 +306,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let record = root.encode();
         self.system.root = root;
         let after = self.ordered_after(after, at)?;
+        self.counts.flash.writes += 2;
         let first = self.write_copy(0, &record, after, at)?;
         let between = self.ordered_after(first, at)?;
         let second = self.write_copy(1, &record, between, at)?;

@@ -26,6 +26,7 @@ fn objects_are_what_was_written_over_restarts() {
     run(2, &[("sync", "true")], 15_000, small);
     run(3, &[("diffs", "false")], 15_000, small);
     run(4, &[("lazy_index", "false"), ("cache", "2KiB")], 15_000, small);
+    run(8, &[("lazy_index", "false"), ("diffs", "false"), ("sync", "true")], 15_000, small);
     run(5, &[("flush_after", "100ns"), ("victim", "fifo")], 15_000, tiny);
     assert!(run(6, &[("cache", "16KiB")], 8_000, large) > 0, "space runs out");
     assert!(run(7, &[("cache", "0"), ("window", "2"), ("op", "0.1")], 8_000, large) > 0);

@@ -115,7 +115,8 @@ fn any_scale_is_a_load_or_an_error_that_names_the_key() {
 
 #[test]
 fn a_block_device_gets_the_writes_of_a_file_system() {
-    let target = Target { capacity_bytes: 1 << 30, volume_bytes: 1 << 30, files: Below::Ext4, ..Target::NONE };
+    let target =
+        Target { capacity_bytes: 1 << 30, volume_bytes: 1 << 30, files: Below::Ext4, ..Target::NONE };
     let spec = "fast13:load=lasr-1,scale=1/10";
     let all = records(spec, target);
     assert!(all.iter().all(|record| !record.op.is_object_op()), "blocks only");
