@@ -4,6 +4,7 @@
 mod cache_article;
 mod cache_cleaning;
 mod nvm_sets;
+mod oftl;
 mod pm963;
 mod policies;
 mod runs;
@@ -102,6 +103,9 @@ pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
         zones::FILES_WAF,
         zones::FILES_TAILS,
         zones::FILES_TABLES,
+        oftl::TABLE_3,
+        oftl::FIG_8,
+        oftl::FIG_9,
     ];
     [&thesis::EXPERIMENTS[..], &others].concat()
 });
@@ -120,6 +124,7 @@ pub struct Context<'a> {
     pub is_sabotaged: bool,
     thesis: Runs<thesis::Point>,
     files: Runs<zones::FilesPoint>,
+    objects: Runs<oftl::Point>,
 }
 
 impl<'a> Context<'a> {
@@ -132,6 +137,7 @@ impl<'a> Context<'a> {
             is_sabotaged: false,
             thesis: Runs::default(),
             files: Runs::default(),
+            objects: Runs::default(),
         }
     }
 

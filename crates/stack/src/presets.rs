@@ -100,4 +100,10 @@ pub static PRESETS: &[Preset] = &[
         "[ATC21 fig 10]; the number of streams is ours",
         include_str!("../presets/zns-atc21-streams.toml"),
     ),
+    preset(
+        "oftl-fast13",
+        "16 GiB of flash with blocks of 64 pages of 4 KiB, one page operation at a time: the measurements of OFTL",
+        "Lu, Shu and Zheng, FAST 2013; times calibrated to one cell of [OFTL table 3], see the file",
+        include_str!("../presets/oftl-fast13.toml"),
+    ),
 ];

@@ -4,6 +4,7 @@ mod atc21;
 mod cache_article;
 mod neighbours;
 mod nvm_sets;
+mod oftl;
 mod pm963;
 mod policies;
 mod reproduce;
