@@ -8,7 +8,7 @@ use super::super::{Context, Done, Reproduction, Sabotage, Table, experiment};
 use super::{Load, Point, inputs};
 use crate::Result;
 use nandscape_core::command::Payload;
-use nandscape_core::{Command, NamespaceError, SimTime};
+use nandscape_core::{Command, NamespaceError, ObjectReports, SimTime, Subsystem};
 use nandscape_host::fs::Below;
 use nandscape_stack::RunError;
 use nandscape_stack::build::{BuildOptions, build};
@@ -46,8 +46,8 @@ fn measure(context: &Context<'_>, point: Point, window: &dyn Display) -> Result<
     let mut store = build(&config, BuildOptions::default())?;
     let target = Target { files: Below::Objects, ..Target::NONE };
     let options = OpenOptions { seed: context.seed, ..OpenOptions::default() };
-    let count = |store: &dyn nandscape_core::Subsystem| {
-        let on_flash = store.inspect().objects.and_then(|objects| objects.on_flash());
+    let count = |store: &dyn Subsystem| {
+        let on_flash = store.inspect().objects.and_then(ObjectReports::on_flash);
         on_flash.map_or(0, |on_flash| on_flash.window_extensions)
     };
     let mut at = SimTime::ZERO;
