@@ -1,8 +1,8 @@
 //! The measurements of OFTL, an object-based translation layer, and of the file system above it (OFSS).
 //!
-//! Measured is `--stack oftl` on the loads of `fast13`, which have the published counts of the traces: objects
-//! in the place of files, without a file system for users above. All loads run on the preset `oftl-fast13`,
-//! whose times were calibrated to one cell of [OFTL table 3].
+//! Measured is `--stack oftl` on the loads of `fast13`, which have the published counts of the traces:
+//! objects in the place of files, without a file system for users above. All loads run on the preset
+//! `oftl-fast13`, whose times were calibrated to one cell of [OFTL table 3].
 
 mod extensions;
 mod page_sizes;
