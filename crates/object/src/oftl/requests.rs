@@ -31,7 +31,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 check_payload(extent, data.map(<[u8]>::len))?;
                 self.hosts.writes += 1;
                 self.hosts.write_bytes += extent.len;
-                self.hosts.write_pages += extent.page_count(self.sizes.page_bytes);
+                self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.sizes.page_bytes.into());
                 let slot = self.find(object, at)?;
                 self.write(slot, extent, data, hint, at)?
             }
