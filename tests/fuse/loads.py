@@ -8,29 +8,28 @@ import collections
 import csv
 import ctypes
 import io
-import math
 import os
 import pathlib
 import random
 import subprocess
+import tempfile
 
-from harness import Failed, check
+from harness import Failed, check, run
 
 PAGE = 4096
 
 
-class Table2(collections.namedtuple("Table2", "writes kib flushes unaligned overwrites files")):
-    """A load of [OFTL table 2]: writes, their KiB, flushes, share of unaligned writes. Not published: the share of overwrites, and the number
-    of files, which are written by turns; None is a new one for each flush."""
+class Table2(collections.namedtuple("Table2", "writes kib flushes unaligned overwrites")):
+    """A load of [OFTL table 2]: writes, their KiB, flushes, share of unaligned writes. Not published: the share of overwrites."""
 
 
 TABLE_2 = {
-    "iPhoto": Table2(496542, 6651962, 37054, 0.512, 0.2, None),
-    "iPages": Table2(75661, 183728, 565, 0.996, 0.2, None),
-    "LASR-1": Table2(32249, 42600, 1714, 0.933, 0.2, None),
-    "LASR-2": Table2(111531, 216114, 14998, 0.990, 0.2, None),
-    "LASR-3": Table2(21956, 24426, 3056, 0.961, 0.2, None),
-    "TPC-C": Table2(26144, 219689, 489, 0.071, 0.8, None),
+    "iPhoto": Table2(496542, 6651962, 37054, 0.512, 0.2),
+    "iPages": Table2(75661, 183728, 565, 0.996, 0.2),
+    "LASR-1": Table2(32249, 42600, 1714, 0.933, 0.2),
+    "LASR-2": Table2(111531, 216114, 14998, 0.990, 0.2),
+    "LASR-3": Table2(21956, 24426, 3056, 0.961, 0.2),
+    "TPC-C": Table2(26144, 219689, 489, 0.071, 0.8),
 }
 
 
@@ -66,49 +65,16 @@ class Load:
                 "overwrites": self.overwrites}
 
 
-def unrounded(mean, aligned):
-    """The mean of exponential sizes that becomes `mean` when a share of `aligned` is rounded to whole pages, at least one."""
-    low, high = 1.0, mean
-    for _ in range(60):
-        middle = (low + high) / 2
-        ratio = math.exp(-PAGE / middle)
-        rounded = PAGE * (1 + ratio**1.5 / (1 - ratio))
-        low, high = (middle, high) if aligned * rounded + (1 - aligned) * middle < mean else (low, middle)
-    return low
-
-
-def generated(name, scale, overwrites=None, files=None):
-    """A load with the statistics of [OFTL table 2], 1/`scale` of its writes and flushes. The one place that makes loads: it can give way to
-    `recorded` of what `nandscape trace convert fast13:load=NAME out.ops.csv` writes.
-
-    Each flush closes a file: a new one, or one of `files` in turn. Sizes of writes are exponential; those of aligned ones are rounded to pages, at least one. A write
-    overwrites at a random place of what its file has, with the chance `overwrites`, or appends.
-    """
+def generated(binary, name, scale, overwrites=None, files=None):
+    """A load with the statistics of [OFTL table 2], 1/`scale` of its writes and flushes, as the generator `fast13` makes it."""
     table = TABLE_2[name]
-    writes, flushes = table.writes // scale, max(table.flushes // scale, 1)
     share = table.overwrites if overwrites is None else overwrites
-    mean, dice, operations = unrounded(table.kib * 1024 / table.writes, 1 - table.unaligned), random.Random(1), []
-    files = files or table.files or flushes
-    sizes = collections.Counter()
-    for flush in range(flushes):
-        file = flush % files + 1
-        size = sizes[file]
-        operations.append(("create", file, 0, 0))
-        for _ in range(writes * (flush + 1) // flushes - writes * flush // flushes):
-            length = max(1, int(dice.expovariate(1 / mean)))
-            is_aligned = dice.random() > table.unaligned
-            if is_aligned:
-                length = max(PAGE, round(length / PAGE) * PAGE)
-            if size and dice.random() < share:
-                offset = dice.randrange(size)
-                offset -= offset % PAGE if is_aligned else 0
-            else:
-                offset = -(-size // PAGE) * PAGE if is_aligned else size
-            operations.append(("write", file, offset, length))
-            size = max(size, offset + length)
-        sizes[file] = size
-        operations.append(("close", file, 0, 0))
-    return Load(name, operations, scale, overwrites=share)
+    keys = [f"load={name.lower()}", f"scale=1/{scale}", f"overwrites={share}", "seed=1", *([f"files={files}"] if files else [])]
+    with tempfile.TemporaryDirectory() as work:
+        path = pathlib.Path(work) / "load.csv"
+        run(binary, "trace", "convert", f"fast13:{','.join(keys)}", "--capacity", 0, "--output", path)
+        load = recorded(path)
+    return Load(name, load.operations, scale, overwrites=share)
 
 
 # Operations of the native CSV on objects, and of recordings of file operations. Other ones are left out.
@@ -154,11 +120,11 @@ def copied(folder):
     return Load(folder.resolve().name, operations, sources=sources)
 
 
-def named(word, scale, overwrites=None, files=None):
+def named(binary, word, scale, overwrites=None, files=None):
     """The load of a name of [OFTL table 2], of a recording, or of a directory. `NAME=RECORDING` has the name: it stands beside the published
     figures of NAME."""
     if word in TABLE_2:
-        return generated(word, scale, overwrites, files)
+        return generated(binary, word, scale, overwrites, files)
     name, _, rest = word.partition("=")
     path = pathlib.Path(rest if name in TABLE_2 else word)
     check(path.exists(), f"{word}: expected {', '.join(TABLE_2)}, a recording or a directory")
