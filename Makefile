@@ -7,7 +7,7 @@
 # make baselines    ext2, ext3, ext4, btrfs, xfs and oftl under the loads of [OFTL table 2] (root, 25 min)
 # make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
 # make powercut     kills of servers under ext4, xfs and btrfs, over NBD, and failures of the machine (root)
-# make suites       pjdfstest, fsx, stress-ng, git and tar on the files of oftl, for two hours (root)
+# make suites       pjdfstest, fsx, stress-ng, git and tar on the files of oftl, for hours (root)
 # make extending    throw-away additions, each applied, built and tried: what docs/extending.md promises
 # make crash        power cuts and failing stores at every operation, damage at rest (POINTS=...)
 # make fuzz         fuzzing of all that reads what others wrote; MINUTES of processor time for each target

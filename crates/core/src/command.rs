@@ -225,6 +225,28 @@ pub fn check_payload(extent: Extent, len: Option<usize>) -> NamespaceResult<()> 
     }
 }
 
+/// Which bytes of an object are stored, by a store that `ask` asks.
+pub fn stored_runs<E>(
+    object: ObjectId,
+    mut ask: impl FnMut(ObjectCommand) -> Result<Reply, E>,
+) -> Result<Vec<Extent>, E> {
+    let (mut runs, mut offset) = (Vec::new(), 0);
+    loop {
+        let extent = Extent::new(offset, u64::MAX - offset);
+        let found = match ask(ObjectCommand::Allocation { object, extent })? {
+            Reply::Allocation(found) => found,
+            other => panic!("a question for the allocation of object {object} is answered with {other:?}"),
+        };
+        if found.bytes == 0 {
+            return Ok(runs);
+        }
+        if found.is_mapped {
+            runs.push(Extent::new(offset, found.bytes));
+        }
+        offset += found.bytes;
+    }
+}
+
 /// Refuses attributes that are too long, and an object that is to replace itself.
 pub fn check_attributes(
     object: ObjectId,

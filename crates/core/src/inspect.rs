@@ -71,9 +71,7 @@ pub trait ObjectReports {
     fn objects(&self) -> ObjectReport;
 
     /// The part of it that a store on the device itself counts, at once; `None` of others.
-    fn on_flash(&self) -> Option<ObjectFlashReport> {
-        None
-    }
+    fn on_flash(&self) -> Option<ObjectFlashReport>;
 }
 
 /// The layers over a flash device: one for each NVM set, or a single one of another kind.

@@ -6,9 +6,13 @@
 use nandscape_core::{BlockId, Geometry, Oob, OutOfBand as _, Ppn};
 use nandscape_media::checksum::Units;
 
-/// The newest format version that this program reads. It writes the oldest that has what is needed: version
-/// 3 only for a longer OOB than that of logical pages.
+/// The newest format version that this program reads.
 pub(crate) const VERSION: u32 = 3;
+
+/// The format version that an image with so many bytes of OOB gets: the oldest that keeps them.
+pub(crate) const fn version_for(oob_bytes: u32) -> u32 {
+    if oob_bytes as usize > OOB_HEAD { 3 } else { 2 }
+}
 /// The header fills the first page of the file, the state the second, the configuration up to [`TABLES`].
 pub(crate) const STATE: u64 = 4096;
 /// The second copy of the state.

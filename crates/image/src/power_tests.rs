@@ -3,7 +3,7 @@
 
 use crate::flash::Flash;
 use crate::header::Header;
-use crate::layout::VERSION;
+use crate::layout::version_for;
 use crate::model::Disk;
 use crate::start::{format, head, load};
 use nandscape_core::rng::{below, seeded};
@@ -24,7 +24,7 @@ fn new_flash<O: Numbered>(seed: u64, page_bytes: u32) -> Flash<Disk, O> {
         oob_bytes: 16,
     };
     let header = Header {
-        version: if O::BYTES > Oob::BYTES { VERSION } else { 2 },
+        version: version_for(O::BYTES as u32),
         oob_bytes: O::BYTES as u32,
         uuid: [7; 16],
         geometry: geometry.checked().unwrap(),

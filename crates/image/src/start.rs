@@ -4,7 +4,7 @@ use crate::blocks::{End, Words, lost_words};
 use crate::error::{ImageError, Result};
 use crate::flash::{Block, Flash, Mended};
 use crate::header::Header;
-use crate::layout::{CONFIG, CONFIG_BYTES, OOB_HEAD, VERSION};
+use crate::layout::{CONFIG, CONFIG_BYTES, OOB_HEAD, version_for};
 use crate::state::{self, State};
 use crate::store::Store;
 use nandscape_core::{BlockId, Capabilities, Geometry, OutOfBand};
@@ -57,7 +57,7 @@ pub(crate) fn header(
     let uuid = os::draw_uuid().map_err(ImageError::io(path, "draw a UUID"))?;
     let created_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     Ok(Header {
-        version: if oob_bytes as usize > OOB_HEAD { VERSION } else { 2 },
+        version: version_for(oob_bytes),
         oob_bytes: oob_bytes.max(OOB_HEAD as u32),
         uuid,
         geometry: *geometry,

@@ -1,6 +1,6 @@
 //! Whether everything that a stack has mapped can be read.
 
-use nandscape_core::command::Payload;
+use nandscape_core::command::{Payload, stored_runs};
 use nandscape_core::{
     BlockCommand, Command, Extent, Hint, NamespaceResult, ObjectCommand, ObjectId, Op, Reply, Subsystem,
 };
@@ -70,24 +70,9 @@ impl Looking<'_> {
             }
         };
         for object in ids {
-            let mut offset = 0;
-            loop {
-                let extent = Extent::new(offset, u64::MAX - offset);
-                let run = match self.ask(number, ObjectCommand::Allocation { object, extent }) {
-                    Ok(Reply::Allocation(run)) => run,
-                    Ok(other) => panic!("the allocation of object {object} is {other:?}"),
-                    Err(error) => {
-                        self.lose(name, Some(object), offset, error.to_string());
-                        break;
-                    }
-                };
-                if run.bytes == 0 {
-                    break;
-                }
-                if run.is_mapped {
-                    self.run(number, name, Some(object), Extent::new(offset, run.bytes), page);
-                }
-                offset += run.bytes;
+            match stored_runs(object, |command| self.ask(number, command)) {
+                Ok(runs) => runs.into_iter().for_each(|run| self.run(number, name, Some(object), run, page)),
+                Err(error) => self.lose(name, Some(object), 0, error.to_string()),
             }
         }
     }

@@ -268,6 +268,14 @@ fn held_config(path: &Path) -> Result<StackConfig, StorageError> {
 /// Reads everything in an image, starts the stack from it and reads all that the stack has mapped, without
 /// changing the image.
 pub fn check(path: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Checked, StorageError> {
+    check_and_keep(path, progress).map(|(checked, _)| checked)
+}
+
+/// As [`check`]; gives the stack, too, if it starts.
+pub fn check_and_keep(
+    path: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Checked, Option<Box<dyn Subsystem + Send>>), StorageError> {
     let mut config = held_config(path)?;
     config.nand.capabilities.stores_data = true;
     match stack_of(&config).over {
@@ -281,7 +289,7 @@ fn check_on<O: OutOfBand>(
     path: &Path,
     build: OnDevice<O>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Checked, StorageError> {
+) -> Result<(Checked, Option<Box<dyn Subsystem + Send>>), StorageError> {
     let mut image = ImageFlash::open_aside(path)?;
     let findings = image.check(path, progress)?;
     let started =
@@ -289,20 +297,15 @@ fn check_on<O: OutOfBand>(
     let mut subsystem = match started {
         Err(error) => {
             let start_error = Some(error.to_string());
-            return Ok(Checked {
-                findings,
-                start_error,
-                recovery: Vec::new(),
-                lost_pages: 0,
-                lost: Vec::new(),
-            });
+            let (recovery, lost) = (Vec::new(), Vec::new());
+            return Ok((Checked { findings, recovery, start_error, lost_pages: 0, lost }, None));
         }
         Ok(subsystem) => subsystem,
     };
     let layers = subsystem.inspect().layers;
     let recovery = layers.iter().filter_map(|layer| layer.recovery().cloned()).collect();
     let (lost_pages, lost) = lost_pages(&mut *subsystem);
-    Ok(Checked { findings, recovery, start_error: None, lost_pages, lost })
+    Ok((Checked { findings, recovery, start_error: None, lost_pages, lost }, Some(subsystem)))
 }
 
 /// Makes an image for a configuration, wholly erased.

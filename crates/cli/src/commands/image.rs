@@ -3,10 +3,11 @@
 use super::typed_device;
 use crate::args::ImageVerb;
 use crate::console::{Console, Failure, Result};
+use nandscape_core::Subsystem;
 use nandscape_core::units::format_bytes;
 use nandscape_stack::storing::{self, Checked, Held};
 use nandscape_stack::{Contents, Header, StackConfig};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -47,23 +48,28 @@ fn info(file: &Path, as_json: bool, console: Console) -> Result<()> {
     console.result(&(describe(&header, &contents) + "\n" + &header.config))
 }
 
-/// What a check of an image finds; with progress.
-pub fn look_over(file: &Path, console: Console) -> Result<Checked> {
+/// What a check of an image finds, with progress; and the stack, if it starts.
+pub fn look_over(file: &Path, console: Console) -> Result<(Checked, Option<Box<dyn Subsystem + Send>>)> {
     let bar = console.progress("check");
-    let checked = storing::check(file, &mut |done, all| bar.show_pages(done, all));
+    let checked = storing::check_and_keep(file, &mut |done, all| bar.show_pages(done, all));
     bar.finish();
     Ok(checked?)
 }
 
+/// The same as JSON.
+pub fn document(file: &Path, checked: &Checked) -> Value {
+    let mut document = serde_json::to_value(checked).expect("plain data");
+    document["schema"] = json!(1);
+    document["file"] = json!(file);
+    document["ok"] = json!(checked.is_good());
+    document
+}
+
 fn check(file: &Path, as_json: bool, console: Console) -> Result<()> {
-    let checked = look_over(file, console)?;
+    let (checked, _) = look_over(file, console)?;
     let is_good = checked.is_good();
     if as_json {
-        let mut document = serde_json::to_value(&checked).expect("plain data");
-        document["schema"] = json!(1);
-        document["file"] = json!(file);
-        document["ok"] = json!(is_good);
-        console.json(&document)?;
+        console.json(&document(file, &checked))?;
     } else {
         console.result(&report(file, &checked))?;
     }

@@ -3,11 +3,12 @@
 use super::image;
 use crate::args::ObjectVerb;
 use crate::console::{Console, Failure, Result};
+use nandscape_core::command::stored_runs;
 use nandscape_core::units::format_bytes;
-use nandscape_core::{Allocation, Extent, ObjectCommand, ObjectId, ObjectStatus, Reply};
+use nandscape_core::{ObjectCommand, ObjectId, ObjectStatus, Reply, Subsystem};
 use nandscape_engine::{Clock, Data, Engine, Request};
-use nandscape_fuse::{Client, Kind, ObjectFs};
-use nandscape_stack::{Storage, Typed, build_stored, storing};
+use nandscape_fuse::{Client, Kind, ObjectFs, ROOT};
+use nandscape_stack::{StackConfig, Storage, Typed, build_stored, storing};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -15,9 +16,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The directory that all names begin in.
-const ROOT: u64 = 1;
-/// Files that 'stat' lists the stored bytes of have so many runs; JSON has all.
+/// So many runs of stored bytes are printed; JSON has all.
 const MOST_RUNS: usize = 40;
 
 pub fn run(verb: &ObjectVerb, console: Console) -> Result<()> {
@@ -47,27 +46,36 @@ struct Store {
     paths: BTreeMap<u64, (Kind, Vec<String>)>,
 }
 
+/// Where the objects of an image are; an error if it has none.
+fn storage_of(image: &Path) -> Result<(StackConfig, Storage)> {
+    if !image.exists() {
+        return Err(Failure::run(format!("{}: no such image", image.display())));
+    }
+    let storage = Storage::ReadOnlyImage(image.to_owned());
+    let config = storing::resolve(&Typed::new(), &storage)?;
+    if !config.stores_objects() {
+        let stack = config.stack.info.name;
+        return Err(Failure::run(format!(
+            "{}: stack {stack} keeps no objects: expected an image of oftl or zone-files",
+            image.display()
+        )));
+    }
+    Ok((config, storage))
+}
+
 impl Store {
     fn open(image: &Path) -> Result<Self> {
-        if !image.exists() {
-            return Err(Failure::run(format!("{}: no such image", image.display())));
-        }
-        let storage = Storage::ReadOnlyImage(image.to_owned());
-        let config = storing::resolve(&Typed::new(), &storage)?;
-        if !config.stores_objects() {
-            let stack = config.stack.info.name;
-            return Err(Failure::run(format!(
-                "{}: stack {stack} keeps no objects: expected an image of oftl or zone-files",
-                image.display()
-            )));
-        }
-        let subsystem = build_stored(&config, &storage)?.subsystem;
+        let (config, storage) = storage_of(image)?;
+        Ok(Self::over(build_stored(&config, &storage)?.subsystem))
+    }
+
+    fn over(subsystem: Box<dyn Subsystem + Send>) -> Self {
         let engine = Arc::new(Engine::new(subsystem, Clock::free()));
         let client = || Client { engine: Arc::clone(&engine), namespace: 0 };
         let files = ObjectFs::load(client(), true).map_err(|error| error.to_string());
         let mut this = Self { client: client(), files, paths: BTreeMap::new() };
         this.paths = this.all_paths();
-        Ok(this)
+        this
     }
 
     /// Every file that a name leads to.
@@ -110,25 +118,6 @@ impl Store {
             allocated: status.allocated,
             kind: found.map(|(kind, _)| name_of(*kind)),
             paths: found.map_or_else(Vec::new, |(_, paths)| paths.clone()),
-        }
-    }
-
-    /// Which bytes of an object are stored.
-    fn runs(&self, object: ObjectId) -> Result<Vec<Extent>> {
-        let (mut runs, mut offset) = (Vec::new(), 0);
-        loop {
-            let extent = Extent::new(offset, u64::MAX - offset);
-            let asked = self.ask(ObjectCommand::Allocation { object, extent }).map_err(Failure::run)?;
-            let Reply::Allocation(Allocation { is_mapped, bytes }) = asked else {
-                panic!("the allocation of an object is {asked:?}")
-            };
-            if bytes == 0 {
-                return Ok(runs);
-            }
-            if is_mapped {
-                runs.push(Extent::new(offset, bytes));
-            }
-            offset += bytes;
         }
     }
 }
@@ -178,7 +167,7 @@ fn stat(store: &Store, object: &str, as_json: bool, console: Console) -> Result<
     };
     let line = store.line(&attributes.status);
     let file = store.files.as_ref().ok().and_then(|(files, _)| files.getattr(id.0).ok());
-    let runs = store.runs(id)?;
+    let runs = stored_runs(id, |command| store.ask(command)).map_err(Failure::run)?;
     if as_json {
         let mut document = serde_json::to_value(&line).expect("plain data");
         document["attribute_bytes"] = json!(attributes.bytes.len());
@@ -221,25 +210,18 @@ fn stat(store: &Store, object: &str, as_json: bool, console: Console) -> Result<
 }
 
 fn check(path: &Path, as_json: bool, console: Console) -> Result<()> {
-    let checked = image::look_over(path, console)?;
-    let mut is_good = checked.is_good();
-    let mut notes = Vec::new();
-    let mut files = 0;
-    if checked.start_error.is_none() {
-        let store = Store::open(path)?;
+    storage_of(path)?;
+    let (checked, subsystem) = image::look_over(path, console)?;
+    let (mut notes, mut files, mut has_tree) = (Vec::new(), 0, true);
+    if let Some(subsystem) = subsystem {
+        let store = Store::over(subsystem);
         files = store.paths.len();
-        match store.files {
-            Ok((_, found)) => notes = found,
-            Err(error) => {
-                notes.push(error);
-                is_good = false;
-            }
-        }
+        has_tree = store.files.is_ok();
+        notes = store.files.map_or_else(|error| vec![error], |(_, found)| found);
     }
+    let is_good = checked.is_good() && has_tree;
     if as_json {
-        let mut document = serde_json::to_value(&checked).expect("plain data");
-        document["schema"] = json!(1);
-        document["file"] = json!(path);
+        let mut document = image::document(path, &checked);
         document["files"] = json!(files);
         document["notes"] = json!(notes);
         document["ok"] = json!(is_good);

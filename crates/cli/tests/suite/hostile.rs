@@ -285,5 +285,6 @@ fn objects_are_looked_at_in_images_of_stores_of_objects_only() {
         let checked = String::from_utf8(run(&["object", "check", &image]).stdout).unwrap();
         assert!(checked.contains("0 wrong; 1 files"), "{stack}: {checked}");
     }
-    fails(&["object", "check", &path("none")], 1, &["none", "No such file"]);
+    fails(&["object", "check", &path("block")], 1, &["stack block keeps no objects"]);
+    fails(&["object", "check", &path("none")], 1, &["none: no such image"]);
 }

@@ -1,11 +1,10 @@
 //! The zoned drive and the block drives on its flash: every rule is kept, one parameter tells the flash from
 //! that of the ZN540, and the document shows what the code gives.
 
-use crate::{assert_documented, rows};
-use nandscape_report::{RowKind, Verdict};
+use crate::{assert_documented, line, rows};
+use nandscape_report::Verdict;
 use nandscape_stack::Typed;
 use serde_json::Value;
-use std::fmt::Write as _;
 
 #[test]
 fn every_rule_is_kept_and_the_document_shows_the_rows() {
@@ -21,21 +20,8 @@ fn every_rule_is_kept_and_the_document_shows_the_rows() {
         }
         // Charts are for the report.
         for row in rows.iter().filter(|row| row.series.is_none()) {
-            let text = |value: &Value| match value {
-                Value::Number(number) => {
-                    let number = number.as_f64().unwrap();
-                    format!("{number:.*}", if number.abs() < 10.0 { 2 } else { 0 })
-                }
-                Value::Bool(holds) => if *holds { "yes" } else { "no" }.to_owned(),
-                other => other.as_str().unwrap_or_default().to_owned(),
-            };
-            let ratio = row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-            let kind = if row.kind == RowKind::Measured { "" } else { row.kind.name() };
-            let rule = row.verdict.map_or("", |verdict| verdict.name());
-            let (published, measured) = (text(&row.published), text(&row.measured));
-            let cells =
-                [&row.source, &row.name, &row.unit, &published, &measured, &ratio, kind, rule, &row.note];
-            writeln!(table, "| {} |", cells.join(" | ")).unwrap();
+            let digits = |number: f64| if number.abs() < 10.0 { 2 } else { 0 };
+            table += &line(&[&row.source], row, |number| format!("{number:.*}", digits(number)));
         }
     }
     assert_documented("zns-atc21.md", &table);

@@ -11,7 +11,8 @@ mod reproduce;
 mod streams;
 
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
-use nandscape_report::ReproductionRow;
+use nandscape_report::{ReproductionRow, RowKind};
+use serde_json::Value;
 use std::sync::LazyLock;
 
 /// Each experiment at its smaller scale if it has one. Runs that several of them share are done once.
@@ -27,6 +28,21 @@ fn quick(is_sabotaged: bool) -> Context<'static> {
 fn rows(id: &str) -> Vec<ReproductionRow> {
     let reproduction = REPRODUCTIONS.iter().find(|r| r.info.name == id).unwrap();
     reproduction.run(&QUICK).unwrap()
+}
+
+/// A row of a document: what begins it, then the figures, which `number` writes.
+fn line(first: &[&str], row: &ReproductionRow, number: impl Fn(f64) -> String) -> String {
+    let text = |value: &Value| match value {
+        Value::Number(found) => number(found.as_f64().unwrap()),
+        Value::Bool(holds) => if *holds { "yes" } else { "no" }.to_owned(),
+        other => other.as_str().unwrap_or_default().to_owned(),
+    };
+    let ratio = row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+    let kind = if row.kind == RowKind::Measured { "" } else { row.kind.name() };
+    let rule = row.verdict.map_or("", |verdict| verdict.name());
+    let (published, measured) = (text(&row.published), text(&row.measured));
+    let cells = [&row.name, &row.unit, &published, &measured, &ratio, kind, rule, &row.note];
+    format!("| {} |\n", [first, &cells[..]].concat().join(" | "))
 }
 
 /// A document of docs/reproductions has this table between its marks.

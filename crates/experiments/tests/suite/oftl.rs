@@ -1,10 +1,8 @@
 //! OFTL on loads with the counts of the published traces: the rules that were stated before hold, and fail
 //! without either of the two means of the layer.
 
-use crate::{assert_documented, rows};
-use nandscape_report::{ReproductionRow, RowKind, Verdict};
-use serde_json::Value;
-use std::fmt::Write as _;
+use crate::{assert_documented, line, rows};
+use nandscape_report::{ReproductionRow, Verdict};
 
 fn verdict(rows: &[ReproductionRow], name: &str) -> Option<Verdict> {
     rows.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("{name}")).verdict
@@ -52,17 +50,7 @@ fn the_document_shows_the_rows() {
     table += "|---|---|---|---|---|---|---|---|---|\n";
     for id in ["oftl-table-3", "oftl-fig-8", "oftl-fig-9"] {
         for row in &rows(id) {
-            let text = |value: &Value| match value {
-                Value::Number(number) => format!("{:.3}", number.as_f64().unwrap()),
-                Value::Bool(holds) => if *holds { "yes" } else { "no" }.to_owned(),
-                other => other.as_str().unwrap_or_default().to_owned(),
-            };
-            let ratio = row.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-            let kind = if row.kind == RowKind::Measured { "" } else { row.kind.name() };
-            let rule = row.verdict.map_or("", |verdict| verdict.name());
-            let (published, measured) = (text(&row.published), text(&row.measured));
-            let cells = [&row.id, &row.name, &row.unit, &published, &measured, &ratio, kind, rule, &row.note];
-            writeln!(table, "| {} |", cells.join(" | ")).unwrap();
+            table += &line(&[&row.id], row, |number| format!("{number:.3}"));
         }
     }
     assert_documented("oftl.md", &table);

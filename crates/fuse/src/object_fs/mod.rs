@@ -30,6 +30,7 @@ use tree::Tree;
 pub use calls::{Changes, Entry};
 pub use names::New;
 pub use serve::Served;
+pub use tree::ROOT;
 
 /// A file system over namespace 0 of an engine, which stores objects.
 pub struct ObjectFs {

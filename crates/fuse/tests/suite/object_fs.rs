@@ -3,11 +3,9 @@
 use crate::forgetful::Forgetful;
 use nandscape_core::rng::{Rng, below, seeded};
 use nandscape_engine::{Clock, Engine};
-use nandscape_fuse::{Client, Kind, New, ObjectFs};
+use nandscape_fuse::{Client, Kind, New, ObjectFs, ROOT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-const ROOT: u64 = 1;
 
 fn load(store: &Forgetful) -> (ObjectFs, Vec<String>) {
     let engine = Arc::new(Engine::new(Box::new(store.clone()), Clock::free()));

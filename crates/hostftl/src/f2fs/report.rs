@@ -6,8 +6,8 @@ use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::zone::{Zone, ZoneContents, ZoneCounts, ZoneOwner, ZoneShape};
 use nandscape_core::{
     Allocation, BlockCommand, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, NamespaceError,
-    NamespaceInfo, NamespaceResult, ObjectReport, ObjectReports, Op, SimTime, Submitted, Subsystem, Token,
-    ZoneReports,
+    NamespaceInfo, NamespaceResult, ObjectFlashReport, ObjectReport, ObjectReports, Op, SimTime, Submitted,
+    Subsystem, Token, ZoneReports,
 };
 
 /// The first log of nodes.
@@ -126,6 +126,10 @@ impl ZoneReports for F2fs {
 }
 
 impl ObjectReports for F2fs {
+    fn on_flash(&self) -> Option<ObjectFlashReport> {
+        None
+    }
+
     fn objects(&self) -> ObjectReport {
         let (layout, files) = (&self.config.layout, self.nodes.files());
         let mut extents = 0;

@@ -6,7 +6,8 @@ use nandscape_core::zone::{Zone, ZoneContents, ZoneCounts, ZoneShape};
 use nandscape_core::{
     Allocation, BlockCommand, Clocked, Command, Control, Cost, Extent, FlashLayer, FlashState, FtlStats,
     HostReports, Inspect, Layers, Logs, Lpn, Mapping, NamespaceError, NamespaceInfo, NamespaceResult,
-    ObjectReport, ObjectReports, Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem, Token, ZoneReports,
+    ObjectFlashReport, ObjectReport, ObjectReports, Op, Ppn, RecoveryReport, SimTime, Submitted, Subsystem,
+    Token, ZoneReports,
 };
 use nandscape_ftl::victim::BlockState;
 
@@ -95,6 +96,10 @@ impl<S: Subsystem> HostReports for ZoneFiles<S> {
 }
 
 impl<S: Subsystem> ObjectReports for ZoneFiles<S> {
+    fn on_flash(&self) -> Option<ObjectFlashReport> {
+        None
+    }
+
     fn objects(&self) -> ObjectReport {
         ObjectReport {
             objects: self.files.count(),

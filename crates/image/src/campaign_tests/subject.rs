@@ -3,7 +3,7 @@
 use super::store::{Disk, ModelStore, Sabotage};
 use crate::flash::Flash;
 use crate::header::Header;
-use crate::layout::VERSION;
+use crate::layout::version_for;
 use crate::start::{format, head, load};
 use nandscape_core::command::Payload;
 use nandscape_core::{
@@ -47,7 +47,7 @@ impl Stack {
     fn header(&self) -> Header {
         let oob_bytes = if self.is_of_objects() { ObjectOob::BYTES } else { Oob::BYTES };
         Header {
-            version: VERSION,
+            version: version_for(oob_bytes as u32),
             uuid: [7; 16],
             geometry: self.geometry,
             oob_bytes: oob_bytes as u32,

@@ -2,8 +2,9 @@
 //! cannot be read; never a panic, never wrong bytes. And the golden images of each format version.
 
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, Ppn};
-use nandscape_image::{Header, ImageMedium};
+use nandscape_image::{Header, ImageFlash, ImageMedium};
 use nandscape_media::{BadBlocks, Medium, MediumState, NandOptions};
+use nandscape_object::oftl::{ObjectOob, PageKind};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -277,4 +278,48 @@ fn the_golden_image_of_every_version_opens() {
         assert_eq!(image.read(Ppn(6), Some(&mut data)), Ok(oob(6)));
         assert_eq!(data, content(6));
     }
+}
+
+fn back_pointer(page: u32) -> ObjectOob {
+    ObjectOob {
+        kind: PageKind::Data,
+        is_copy: page == 2,
+        tcnt: 3,
+        version: 0x1122_3344_5566_7788 + u64::from(page),
+        object: 0x99AA_BBCC_DDEE_FF00 + u64::from(page),
+        offset: 1 << 30 | page,
+        len: PAGE as u32,
+        tid: 0x0102_0304_0506_0708 + u64::from(page),
+    }
+}
+
+/// Version 3 is that of images with a longer OOB than logical pages have.
+#[test]
+fn the_golden_image_with_back_pointers_opens_for_layers_that_have_them() {
+    let dir = scratch();
+    let path = dir.path().join("golden.img");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let geometry = Geometry { oob_bytes: 64, ..geometry() };
+        let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
+        let options = NandOptions { capabilities, ..NandOptions::default() };
+        let mut image = ImageFlash::<ObjectOob>::create(&path, &geometry, &options, "").unwrap();
+        for page in 0..3 {
+            image.program(Ppn(page), back_pointer(page), Some(&content(page))).unwrap();
+        }
+        drop(image);
+        fs::write(golden(3), pack(&fs::read(&path).unwrap())).unwrap();
+    }
+    fs::write(&path, unpack(&fs::read_to_string(golden(3)).unwrap())).unwrap();
+    let header = Header::read(&path).unwrap();
+    assert_eq!((header.version, header.oob_bytes), (3, 40));
+    let refused = ImageMedium::open(&path).unwrap_err().to_string();
+    assert!(refused.contains("offset 160: bytes of the OOB is 40: expected 14"), "{refused}");
+    let mut image = ImageFlash::<ObjectOob>::open(&path).unwrap();
+    for page in 0..3 {
+        let mut data = vec![0; PAGE];
+        assert_eq!(image.read(Ppn(page), Some(&mut data)), Ok(back_pointer(page)));
+        assert_eq!(data, content(page));
+    }
+    let findings = image.check(&path, &mut |_, _| {}).unwrap();
+    assert_eq!((findings.problem_count, findings.verified_pages), (0, 3));
 }

@@ -102,7 +102,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 let statuses = ids.into_iter().map(|id| match self.find(ObjectId(id), at) {
                     Ok(slot) => Ok(self.status(slot)),
                     Err(NamespaceError::Ftl(FtlError::Flash(_))) => {
-                        Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated: 0 })
+                        let allocated = self.allocated(id);
+                        Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated })
                     }
                     Err(error) => Err(error),
                 });
@@ -131,14 +132,13 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 
     fn status(&self, slot: u32) -> ObjectStatus {
-        let object = self.table.get(slot);
-        let pages = self.table.entry(object.id).map_or(0, |entry| entry.cost);
-        ObjectStatus {
-            object: ObjectId(object.id),
-            size: object.size,
-            hint: object.hint,
-            allocated: pages * u64::from(self.sizes.page_bytes),
-        }
+        let Object { id, size, hint, .. } = *self.table.get(slot);
+        ObjectStatus { object: ObjectId(id), size, hint, allocated: self.allocated(id) }
+    }
+
+    /// Bytes of space that the object is charged with.
+    fn allocated(&self, id: u64) -> u64 {
+        self.table.entry(id).map_or(0, |entry| entry.cost) * u64::from(self.sizes.page_bytes)
     }
 
     pub(super) fn space(&self) -> ObjectSpace {

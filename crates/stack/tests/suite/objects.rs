@@ -1,9 +1,9 @@
 //! Recordings of file operations on stores of objects, beside block devices.
 
 use crate::stacks::config;
-use nandscape_core::command::Payload;
-use nandscape_core::{Extent, Hint, ObjectCommand, ObjectId, Reply, SimTime};
-use nandscape_stack::{CompareOptions, RunOptions, Storage, build_stored, compare, replay};
+use nandscape_core::command::{Payload, stored_runs};
+use nandscape_core::{Allocation, Extent, Hint, ObjectCommand, ObjectId, Reply, SimTime};
+use nandscape_stack::{CompareOptions, RunOptions, Storage, build_stored, build_subsystem, compare, replay};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -197,5 +197,38 @@ fn a_read_behind_the_end_of_an_object_gives_no_bytes_after_a_restart() {
             let answer = store.submit(0, read(from).into(), Payload::Read(&mut [0; 100]), SimTime::ZERO);
             assert_eq!(answer.unwrap().reply, Reply::Bytes(bytes), "{stack}, from {from}");
         }
+    }
+}
+
+#[test]
+fn holes_of_objects_are_told_by_every_store() {
+    let stacks: [(&str, &[&str]); 4] = [
+        ("zone-files", &[]),
+        ("oftl", &[]),
+        ("f2fs", &["f2fs.segment=32KiB"]),
+        ("f2fs-zones", &["f2fs.segment=32KiB", "zone.conventional=20", "device.blocks_per_plane=160"]),
+    ];
+    for (stack, sets) in stacks {
+        let mut store = build_subsystem(&config(stack, sets)).unwrap();
+        let mut submit = |command: ObjectCommand| {
+            store.submit(0, command.into(), Payload::None, SimTime::ZERO).unwrap().reply
+        };
+        let object = ObjectId(1);
+        submit(ObjectCommand::Create { object, hint: Hint::NONE });
+        for extent in [Extent::new(0, 2 * PAGE), Extent::new(10 * PAGE, PAGE), Extent::new(20 * PAGE, 100)] {
+            submit(ObjectCommand::Write { object, extent, hint: None });
+        }
+        submit(ObjectCommand::Punch { object, extent: Extent::new(PAGE, PAGE) });
+        submit(ObjectCommand::Truncate { object, size: 30 * PAGE });
+        submit(ObjectCommand::Flush { object: Some(object) });
+        let runs = stored_runs(object, |command| Ok::<_, ()>(submit(command))).unwrap();
+        let pages: Vec<_> = runs.iter().map(|run| (run.offset / PAGE, run.len / PAGE)).collect();
+        assert_eq!(pages, [(0, 1), (10, 1), (20, 1)], "{stack}");
+        let ask = |extent| ObjectCommand::Allocation { object, extent };
+        let found = |is_mapped, bytes| Reply::Allocation(Allocation { is_mapped, bytes });
+        assert_eq!(submit(ask(Extent::new(PAGE - 1, 9))), found(true, 1), "{stack}");
+        assert_eq!(submit(ask(Extent::new(PAGE, 9))), found(false, 9), "{stack}");
+        assert_eq!(submit(ask(Extent::new(25 * PAGE, u64::MAX / 2))), found(false, 5 * PAGE), "{stack}");
+        assert_eq!(submit(ask(Extent::new(30 * PAGE, 9))), found(false, 0), "{stack}");
     }
 }

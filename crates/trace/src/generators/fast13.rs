@@ -23,8 +23,10 @@ use nandscape_core::{
 };
 use nandscape_host::fs::Below;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Load {
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Load {
     IPhoto,
     IPages,
     Lasr1,
@@ -33,7 +35,7 @@ enum Load {
     TpcC,
 }
 
-words!(Load: IPhoto = "iphoto", IPages = "ipages", Lasr1 = "lasr-1", Lasr2 = "lasr-2", Lasr3 = "lasr-3",
+words!(pub Load: IPhoto = "iphoto", IPages = "ipages", Lasr1 = "lasr-1", Lasr2 = "lasr-2", Lasr3 = "lasr-3",
     TpcC = "tpc-c");
 
 /// A row of the published table.
@@ -46,6 +48,18 @@ struct Row {
 }
 
 impl Load {
+    /// As the source writes it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::IPhoto => "iPhoto",
+            Self::IPages => "iPages",
+            Self::Lasr1 => "LASR-1",
+            Self::Lasr2 => "LASR-2",
+            Self::Lasr3 => "LASR-3",
+            Self::TpcC => "TPC-C",
+        }
+    }
+
     const fn row(self) -> Row {
         let (writes, kib, closes, unaligned) = match self {
             Self::IPhoto => (496_542, 6_651_962, 37_054, 512),

@@ -16,6 +16,8 @@ mod zipf;
 mod zipf_cdf;
 mod zones;
 
+pub use fast13::Load as Fast13Load;
+
 use crate::options::{BoxReader, Target};
 use nandscape_core::{Info, ParamError, Params, registry};
 

@@ -14,38 +14,11 @@ pub(super) use table_3::TABLE_3;
 
 use super::{Context, Table};
 use crate::Result;
-use nandscape_core::words;
 use nandscape_report::{RowKind, Run};
 use nandscape_stack::RunOptions;
 use nandscape_stack::config::StackConfig;
+use nandscape_trace::generators::Fast13Load as Load;
 use std::fmt::Display;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Load {
-    IPhoto,
-    IPages,
-    Lasr1,
-    Lasr2,
-    Lasr3,
-    TpcC,
-}
-
-words!(pub Load: IPhoto = "iphoto", IPages = "ipages", Lasr1 = "lasr-1", Lasr2 = "lasr-2", Lasr3 = "lasr-3",
-    TpcC = "tpc-c");
-
-impl Load {
-    /// As the source writes it.
-    const fn title(self) -> &'static str {
-        match self {
-            Self::IPhoto => "iPhoto",
-            Self::IPages => "iPages",
-            Self::Lasr1 => "LASR-1",
-            Self::Lasr2 => "LASR-2",
-            Self::Lasr3 => "LASR-3",
-            Self::TpcC => "TPC-C",
-        }
-    }
-}
 
 /// What the layer does otherwise than published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
