@@ -198,18 +198,21 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         whole: &mut Whole,
         write: &mut Write,
     ) -> NamespaceResult<()> {
+        let page_bytes = self.sizes.page_bytes;
         let (mut buffer, after) = whole.below.take().unwrap_or((Vec::new(), Token::NONE));
-        if self.sizes.stores_data {
-            buffer.resize(self.sizes.page_bytes as usize, 0);
+        let is_whole = whole.patch.covers(0, page_bytes);
+        if self.sizes.stores_data && !is_whole {
+            buffer.resize(page_bytes as usize, 0);
             whole.patch.apply(0, &mut buffer);
         }
+        let data = if is_whole { whole.patch.part(0, page_bytes) } else { &buffer };
         let page = Page {
             kind: PageKind::Data,
             object: object.id,
             offset: whole.page,
             len: object.page_len(whole.page, &self.sizes),
             version: write.tid,
-            data: self.sizes.stores_data.then_some(buffer.as_slice()),
+            data: self.sizes.stores_data.then_some(data),
             after,
             cause: if whole.is_merged { Cause::Merge } else { Cause::Host },
         };
@@ -217,6 +220,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         object.layout.set(whole.page, place);
         if let Some(old) = whole.old {
             self.blocks.invalidate(old);
+        }
+        if is_whole {
+            self.spare.put(std::mem::take(&mut whole.patch).into_buffer());
         }
         Ok(())
     }

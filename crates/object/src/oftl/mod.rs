@@ -53,7 +53,7 @@ use nandscape_core::{
     SimTime, Token,
 };
 use nandscape_ftl::victim::VictimSetup;
-use object::Sizes;
+use object::{Sizes, Spare};
 use report::Counts;
 use system::System;
 use table::Table;
@@ -67,6 +67,7 @@ pub struct Oftl<D> {
     config: Config,
     sizes: Sizes,
     table: Table,
+    spare: Spare,
     blocks: Blocks,
     system: System,
     /// The last number that was given to a write.
@@ -129,6 +130,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             geometry,
             sizes,
             table: Table::default(),
+            spare: Spare::new((config.cache_bytes / u64::from(geometry.page_bytes)) as usize),
             blocks: Blocks::new(&geometry, config.lanes as usize, (config.victim.build)(&setup)),
             system: System::new(),
             tid: 0,

@@ -55,6 +55,40 @@ impl Sizes {
     }
 }
 
+/// Buffers of pages that were written, for pages to come: a system that gives memory back and takes it again
+/// clears it each time.
+#[derive(Debug, Default)]
+pub(super) struct Spare {
+    buffers: Vec<Vec<u8>>,
+    most: usize,
+}
+
+impl Spare {
+    /// At most so many.
+    pub const fn new(most: usize) -> Self {
+        Self { buffers: Vec::new(), most }
+    }
+
+    /// A buffer, of which nothing is meant to stay.
+    #[inline]
+    pub fn take(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    /// Takes back a buffer.
+    #[inline]
+    pub fn put(&mut self, buffer: Vec<u8>) {
+        if self.buffers.len() < self.most {
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// Memory in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.buffers.iter().map(|buffer| buffer.capacity() as u64).sum()
+    }
+}
+
 /// An object.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
@@ -131,9 +165,20 @@ impl Object {
     /// Keeps a part of a page in memory, without data zeroes; gives by how much more that counts in the
     /// cache.
     #[inline]
-    pub fn keep(&mut self, page: u32, (start, end): (u32, u32), data: Option<&[u8]>, sizes: &Sizes) -> u64 {
+    pub fn keep(
+        &mut self,
+        page: u32,
+        (start, end): (u32, u32),
+        data: Option<&[u8]>,
+        sizes: &Sizes,
+        spare: &mut Spare,
+    ) -> u64 {
         let mut before = 0;
         let patch = match self.dirty.entry(page) {
+            Entry::Vacant(place) if sizes.stores_data && end - start == sizes.page_bytes => {
+                let patch = Patch::whole(spare.take(), data, sizes.page_bytes);
+                return Self::waiting(place.insert(patch));
+            }
             Entry::Vacant(place) => place.insert(sizes.patch()),
             Entry::Occupied(place) => {
                 let patch = place.into_mut();

@@ -1,9 +1,11 @@
 //! Bytes of a logical page that were written, and that replace what lies below.
 
+use smallvec::{SmallVec, smallvec};
+
 /// Ranges of a page, in order and none next to another one, with their bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Patch {
-    ranges: Vec<(u32, u32)>,
+    ranges: SmallVec<[(u32, u32); 1]>,
     /// Bytes from the first range to the end of the last one, of which only the ranges count.
     bytes: Vec<u8>,
     /// The byte of the page that the first of them is.
@@ -14,7 +16,22 @@ pub(super) struct Patch {
 impl Patch {
     /// Nothing; without bytes where none are kept.
     pub const fn new(has_bytes: bool) -> Self {
-        Self { ranges: Vec::new(), bytes: Vec::new(), first: 0, has_bytes }
+        Self { ranges: SmallVec::new_const(), bytes: Vec::new(), first: 0, has_bytes }
+    }
+
+    /// All of a page, in a buffer that had another one before.
+    pub fn whole(mut buffer: Vec<u8>, data: Option<&[u8]>, page_bytes: u32) -> Self {
+        buffer.clear();
+        match data {
+            Some(data) => buffer.extend_from_slice(data),
+            None => buffer.resize(page_bytes as usize, 0),
+        }
+        Self { ranges: smallvec![(0, page_bytes)], bytes: buffer, first: 0, has_bytes: true }
+    }
+
+    /// Its bytes, for another one.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Start and end of every range.
@@ -86,7 +103,8 @@ impl Patch {
         for range in &self.ranges[first..behind] {
             whole = (whole.0.min(range.0), whole.1.max(range.1));
         }
-        self.ranges.splice(first..behind, [whole]);
+        self.ranges.drain(first..behind);
+        self.ranges.insert(first, whole);
     }
 
     /// Writes all of a newer one.

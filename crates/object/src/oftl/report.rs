@@ -173,7 +173,7 @@ impl<D: FlashDevice<ObjectOob>> Mapping for Oftl<D> {
         let windows = 2 * u64::from(self.config.window);
         Cost {
             map_table_bytes: layouts,
-            dram_bytes: self.table.bytes() + self.blocks.bytes() + self.system.bytes(),
+            dram_bytes: self.table.bytes() + self.spare.bytes() + self.blocks.bytes() + self.system.bytes(),
             host_dram_bytes: 0,
             usable_bytes: self.config.capacity * u64::from(self.sizes.page_bytes),
             total_blocks: self.blocks.good(),

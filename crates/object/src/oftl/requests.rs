@@ -312,7 +312,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         for span in extent.pages(sizes.page_bytes) {
             object.touched += u64::from(!object.has(span.lpn.0));
             let part = data.map(|data| &data[span.at as usize..][..span.len as usize]);
-            more += object.keep(span.lpn.0, (span.start, span.start + span.len), part, &sizes);
+            more +=
+                object.keep(span.lpn.0, (span.start, span.start + span.len), part, &sizes, &mut self.spare);
         }
         object.size = object.size.max(extent.end());
         object.dirty_bytes += more;
@@ -393,7 +394,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if !object.has(page) {
             return;
         }
-        let more = object.keep(page, (start as u32, (start + len) as u32), None, &sizes);
+        let more = object.keep(page, (start as u32, (start + len) as u32), None, &sizes, &mut self.spare);
         object.dirty_bytes += more;
         self.table.dirty_bytes += more;
     }
