@@ -41,6 +41,7 @@ bench-peers:
 	BINARY=target/release/nandscape tests/bench-peers/cachesim
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
 	tests/fuse/bench
+	tests/fuse/synced
 	tests/fuse/rocksdb
 
 # An hour and a half, and 16 GiB of memory.

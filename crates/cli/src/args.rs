@@ -172,6 +172,10 @@ pub struct ReplayArgs {
     /// Translation layer ('nandscape list ftls') [default: page-map].
     #[arg(long, value_name = "NAME")]
     pub ftl: Option<String>,
+    /// A device that the trace fills to so much of its logical capacity, such as 90%: as the device given, with
+    /// fewer blocks, filled and overwritten once before the counted part.
+    #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
+    pub fit: Option<String>,
     #[command(flatten)]
     pub stack: StackArgs,
     #[command(flatten)]
@@ -186,9 +190,14 @@ pub struct ReplayArgs {
 pub struct CompareArgs {
     #[arg(help = WORKLOAD_HELP, required = true)]
     pub workloads: Vec<String>,
-    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all that can run on the device].
+    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all that can run on the device; with
+    /// --fit, page-map with 7 and with 28 % over-provisioning].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
+    /// A device that the trace fills to so much of its logical capacity, such as 90%: as the device given, with
+    /// fewer blocks, filled and overwritten once before the counted part.
+    #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
+    pub fit: Option<String>,
     /// Caches in front of the disk, such as nandscape,bcache,none ('nandscape list caches'; none is the disk
     /// alone). --ftl is then that of their flash [default: page-map].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -322,4 +331,6 @@ pub enum Listing {
     Interfaces,
     /// Front ends that 'serve' has.
     FrontEnds,
+    /// Checks of how far a result can be trusted.
+    Checks,
 }

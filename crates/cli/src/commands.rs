@@ -75,6 +75,11 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
     Ok(typed)
 }
 
+/// The share of `--fit`.
+fn share_of(text: &str) -> Result<f64> {
+    units::parse_share(text).map_err(|error| Failure::usage(format!("--fit: {error}")))
+}
+
 fn merge_device(typed: &mut Typed, device: &str) -> Result<()> {
     if Path::new(device).extension().is_some_and(|e| e == "toml") {
         typed.merge_file(device)?;

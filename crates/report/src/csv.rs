@@ -1,6 +1,6 @@
 //! One line per run: every plain value of the result document under its dotted name
 //! (`flash.by_cause.gc.programs`), so that the columns follow the document. The configuration and the lists
-//! per block are left out; notes are joined by `; `.
+//! per block are left out; notes and the checks that found something (`trust`) are joined by `; `.
 
 use crate::{Output, ReportError, Run, json};
 use serde_json::Value;
@@ -37,6 +37,10 @@ fn cells(run: &Run) -> Vec<(String, String)> {
     let error = fields.shift_remove("error");
     let mut cells = vec![("label".to_owned(), run.label.clone())];
     flatten("", &document, &mut cells);
+    let checks: Vec<&str> = run.result.trust.iter().map(|note| note.check.as_str()).collect();
+    if !checks.is_empty() {
+        cells.push(("trust".to_owned(), checks.join("; ")));
+    }
     for (name, key) in [("error.request", "request"), ("error.message", "message")] {
         let value = error.as_ref().and_then(|e| e.get(key)).map(plain).unwrap_or_default();
         cells.push((name.to_owned(), value));

@@ -3,7 +3,7 @@
 use crate::cached::cache_text;
 use crate::interfaces::least_flash;
 use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, rarity};
-use crate::notes::shared;
+use crate::notes::{cautions, shared};
 use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
 use crate::shape::Shape;
@@ -81,6 +81,10 @@ fn heading(out: &mut String, runs: &[&Run]) {
     }
     if let Some(usable) = same_capacity(runs) {
         let _ = writeln!(out, "usable   {}", format_bytes(usable));
+    }
+    for (who, note) in cautions(runs.iter().copied(), "all") {
+        let who = if runs.len() > 1 { format!("{}: ", printable(&who)) } else { String::new() };
+        let _ = writeln!(out, "caution  {who}{}", printable(&note));
     }
 }
 
@@ -160,7 +164,7 @@ fn remarks(out: &mut String, runs: &[Run]) {
             );
         }
     }
-    for (who, note) in shared(runs, "all", |result| result.notes.clone()) {
+    for (who, note) in shared(runs.iter(), "all", |result| result.notes.clone()) {
         let _ = writeln!(lines, "* {}: {}", printable(&who), printable(&note));
     }
     if !lines.is_empty() {

@@ -7,6 +7,7 @@
 //! * [`metrics`]: latency histograms, the series over time and the sample of single requests; [`cached`]: a
 //!   cache in that series.
 //! * [`zones`]: zones at a moment, and over a run.
+//! * [`trust`]: checks of how far a result can be trusted.
 //! * [`result`]: the result document (schema 1); [`sums`]: counters of a subsystem, added up.
 //!
 //! A run is a function of configuration, workload and seed. Nothing here reads a clock; who calls fills in
@@ -21,6 +22,7 @@ pub mod precondition;
 pub mod replay;
 pub mod result;
 pub mod sums;
+pub mod trust;
 pub mod zones;
 
 pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, Logged, RequestLog, run_jobs};

@@ -10,6 +10,7 @@ use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
 use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::sums::{self, Measured};
+use crate::trust::{Arrivals, Facts, Rounds, judge};
 use nandscape_core::command::Payload;
 use nandscape_core::{
     Command, Extent, IoRecord, NamespaceError, NamespaceResult, Outstanding, SimTime, Subsystem, Token,
@@ -129,6 +130,8 @@ pub fn replay(
     };
     let result = sums::document(runner.subsystem, layers, measured);
     let mut result = RunResult { partial: end.stopped, error: end.failure, ..result };
+    let rounds = runner.rounds.as_ref();
+    result.trust = judge(&Facts { result: &result, arrivals: runner.arrivals.as_ref(), rounds });
     if let Some(zones) = &mut result.between.zones {
         zones.history = recorder.take_zones(subsystem, end.start);
     }
@@ -166,6 +169,10 @@ struct Runner<'a> {
     stop: Option<&'a AtomicBool>,
     progress: &'a mut dyn FnMut(Progress),
     outstanding: Outstanding<Pending>,
+    /// Where requests arrive at their time stamps.
+    arrivals: Option<Arrivals>,
+    /// Where there is flash.
+    rounds: Option<Rounds>,
 }
 
 impl<'a> Runner<'a> {
@@ -174,7 +181,8 @@ impl<'a> Runner<'a> {
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
-        Self { subsystem, stop, progress, outstanding: Outstanding::default() }
+        let outstanding = Outstanding::default();
+        Self { subsystem, stop, progress, outstanding, arrivals: None, rounds: None }
     }
 
     /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.
@@ -231,6 +239,8 @@ impl<'a> Runner<'a> {
         let mut end = End::default();
         let mut now = SimTime::ZERO;
         let mut origin = None;
+        let mut arrivals = Arrivals::default();
+        let mut rounds = sums::page_bytes(sums::first(self.subsystem)).map(Rounds::new);
         let mut ahead = Lookahead::new(&mut *workload);
         while let Some(record) = ahead.next(|record| {
             if let Ok(record) = record {
@@ -252,6 +262,7 @@ impl<'a> Runner<'a> {
                 Pacing::Open => {
                     let at = record.at.since(*origin.get_or_insert(record.at));
                     self.wait_until(at, recorder);
+                    arrivals.arrive(at.as_ns(), self.outstanding.count());
                     now = now.max(at);
                     let idle_from = self.subsystem.idle_from();
                     if idle_from < now
@@ -271,8 +282,19 @@ impl<'a> Runner<'a> {
                 end.failure = Some(failure(end.issued, &record, &error));
                 break;
             }
+            if let Some(rounds) = &mut rounds
+                && record.op.is_write()
+                && rounds.write(record.len)
+            {
+                rounds.add(sums::programs(self.subsystem));
+            }
         }
         self.drain(recorder)?;
+        if let Some(rounds) = &mut rounds {
+            rounds.add(sums::programs(self.subsystem));
+        }
+        self.rounds = rounds;
+        self.arrivals = (pacing == Pacing::Open).then_some(arrivals);
         (self.progress)(Progress { preconditioning: false, requests: end.issued, expected });
         Ok(end)
     }

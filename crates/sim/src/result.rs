@@ -3,6 +3,7 @@
 mod chunks;
 mod jobs;
 mod lifetime;
+mod trust;
 mod zones;
 
 pub use chunks::ChunksResult;
@@ -10,6 +11,7 @@ pub use jobs::{
     DirectionResult, JobResult, LatencyLevel, LatencyPoint, PercentilesOf, RateSamples, SyncResult,
 };
 pub use lifetime::LifetimeResult;
+pub use trust::TrustNote;
 pub use zones::{ZoneShown, ZonesResult};
 
 use nandscape_core::command::HostCounts;
@@ -76,6 +78,9 @@ pub struct RunResult {
     /// Until the flash is worn out.
     #[serde(default)]
     pub lifetime: LifetimeResult,
+    /// What a reader must not take from it; empty if no check found anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trust: Vec<TrustNote>,
     /// Things a reader must know: options that change the meaning, parts that were left out and why.
     #[serde(default)]
     pub notes: Vec<String>,

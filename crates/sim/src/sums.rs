@@ -57,6 +57,11 @@ pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
     (stats, cost)
 }
 
+/// Pages programmed by the layers under the first namespace.
+pub(crate) fn programs(subsystem: &dyn Subsystem) -> u64 {
+    first(subsystem).iter().map(|layer| layer.device().tally().totals.programs).sum()
+}
+
 /// Bytes of a flash page; `None` without flash.
 pub fn page_bytes(layers: Layers<'_>) -> Option<u64> {
     layers.first().map(|layer| u64::from(layer.device().geometry().page_bytes))

@@ -7,6 +7,7 @@ use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
+use crate::trust;
 use nandscape_core::{Subsystem, TraceReader, units};
 use nandscape_report::Run;
 use nandscape_sim::{ReplayError, ReplayOptions};
@@ -120,6 +121,7 @@ pub fn compare(
             })
             .collect::<Result<_, RunError>>()
     })?;
+    trust::tell_alike(&mut runs);
     for run in &mut runs {
         run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));
     }

@@ -1,17 +1,29 @@
 //! `nandscape compare`.
 
-use super::{deliver, run_options, typed};
+use super::{deliver, run_options, share_of, typed};
 use crate::args::CompareArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::kinds::KINDS;
-use nandscape_stack::{CompareOptions, StackConfig, Typed};
+use nandscape_stack::{CompareOptions, StackConfig, Typed, fit};
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
-    let configs = if args.cache.is_empty() { of_layers(args, None)? } else { of_caches(args)? };
     stop_on_ctrl_c()?;
+    let (configs, note) = match &args.fit {
+        None => (configs_of(args)?, None),
+        Some(share) => {
+            let mut args = args.clone();
+            if args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none() {
+                args.stack.device.stack = Some(TWO_DRIVES.to_owned());
+            }
+            let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
+            let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
+            args.stack.device.sets.extend(pairs);
+            (configs_of(&args)?, Some(fitted.note))
+        }
+    };
     let bar = console.progress("compare");
     let progress = |_: &str, progress| bar.show(progress);
     let options = run_options(&args.output, &progress)?;
@@ -22,8 +34,18 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     };
     let runs = nandscape_stack::compare(&configs, &args.workloads, how, &options);
     bar.finish();
-    let runs = runs?;
+    let mut runs = runs?;
+    for run in &mut runs {
+        run.result.notes.extend(note.clone());
+    }
     deliver(&runs, &args.output, true, || render_text(&runs), console)
+}
+
+/// What a fitted device is compared as, unless something else is asked for.
+const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
+
+fn configs_of(args: &CompareArgs) -> Result<Vec<StackConfig>> {
+    if args.cache.is_empty() { of_layers(args, None) } else { of_caches(args) }
 }
 
 /// One configuration for each stack, and each layer of a stack that does not have its own; below this cache,

@@ -1,12 +1,23 @@
 //! `nandscape replay`.
 
-use super::{deliver, run_options, typed};
+use super::{deliver, run_options, share_of, typed};
 use crate::args::ReplayArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_report::render_detail;
+use nandscape_stack::fit;
 
 pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
-    let config = typed(&args.stack, args.ftl.as_deref())?.check()?;
+    let mut typed = typed(&args.stack, args.ftl.as_deref())?;
+    let mut config = typed.check()?;
+    let mut note = None;
+    if let (Some(share), Some(workload)) = (&args.fit, &args.workload) {
+        let fitted = fit(&[config], std::slice::from_ref(workload), share_of(share)?)?;
+        for (key, value) in fitted.sets {
+            typed.set(key, &value)?;
+        }
+        config = typed.check()?;
+        note = Some(fitted.note);
+    }
     if args.print_config {
         return console.result(&config.to_toml());
     }
@@ -17,6 +28,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let options = run_options(&args.output, &progress)?;
     let run = nandscape_stack::replay(&config, workload, &options);
     bar.finish();
-    let runs = [run?];
+    let mut runs = [run?];
+    runs[0].result.notes.extend(note);
     deliver(&runs, &args.output, false, || render_detail(&runs[0]), console)
 }

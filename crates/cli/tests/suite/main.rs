@@ -8,4 +8,5 @@ mod fuzz_corpus;
 mod hostile;
 mod readme;
 mod reproduce;
+mod trust;
 mod zones;

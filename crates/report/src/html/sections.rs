@@ -3,7 +3,7 @@
 use super::elements::{CHART, Chart, shown};
 use super::escape::text;
 use super::{Page, bars, elements, tables};
-use crate::notes::shared;
+use crate::notes::{cautions, shared};
 use crate::number::grouped;
 use crate::{ReportContext, Run};
 use nandscape_sim::result::WorkloadResult;
@@ -58,9 +58,10 @@ pub(super) fn header(
     out
 }
 
-/// Errors first, then the table, then total throughput and notes.
+/// Errors first, and what the figures do not mean, then the table, then total throughput and notes.
 pub(super) fn summary(page: &Page<'_>) -> String {
     let mut out = problems(page.runs);
+    out.push_str(&doubts(page.runs));
     out.push_str(&tables::summary(page));
     out.push_str(&bars::throughput(page));
     out.push_str(&notes(page.runs));
@@ -96,6 +97,19 @@ fn problems(runs: &[Run]) -> String {
     )
 }
 
+fn doubts(runs: &[Run]) -> String {
+    let mut items = String::new();
+    for (who, note) in cautions(runs.iter(), "All runs") {
+        let _ = writeln!(items, "<li><strong>{}</strong>: {}</li>", text(&who), text(&note));
+    }
+    if items.is_empty() {
+        return items;
+    }
+    format!(
+        "<div class=\"cautions\" role=\"note\" aria-label=\"What the figures do not mean\"><ul>\n{items}</ul></div>\n"
+    )
+}
+
 fn notes(runs: &[Run]) -> String {
     let of_workload = |workload: &WorkloadResult| {
         let (back, skipped) = (workload.time_reversals, workload.skipped);
@@ -105,7 +119,7 @@ fn notes(runs: &[Run]) -> String {
             (skipped > 0).then(|| format!("{skipped} records of the workload were skipped: not I/O"));
         back.into_iter().chain(skipped)
     };
-    let notes = shared(runs, "All runs", |result| {
+    let notes = shared(runs.iter(), "All runs", |result| {
         result.notes.iter().cloned().chain(of_workload(&result.workload)).collect()
     });
     if notes.is_empty() {

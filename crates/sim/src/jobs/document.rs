@@ -10,6 +10,7 @@ use crate::result::{
     WorkloadResult,
 };
 use crate::sums::{self, Measured};
+use crate::trust::{self, Facts};
 use nandscape_core::Subsystem;
 use nandscape_jobs::{Direction, Job, JobFile};
 use std::collections::BTreeMap;
@@ -81,7 +82,7 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         wear: sums::wear(layers, finished.erases_before, finished.options.with_detail),
         latency_ns,
     };
-    RunResult {
+    let mut result = RunResult {
         partial: engine.stopped,
         error: finished.error.clone(),
         jobs,
@@ -89,7 +90,9 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         job_defaults: finished.file.global.iter().cloned().collect(),
         notes,
         ..sums::document(subsystem, layers, measured)
-    }
+    };
+    result.trust = trust::judge(&Facts { result: &result, arrivals: None, rounds: None });
+    result
 }
 
 /// All reads, all writes, and both, over all jobs.

@@ -28,9 +28,9 @@ impl LifetimeResult {
     pub fn estimate(result: &RunResult, endurance: Option<u32>, page_bytes: u32) -> Self {
         let cost = &result.cost;
         let flash_bytes = (cost.total_blocks * cost.pages_per_block) as f64 * f64::from(page_bytes);
-        let until = endurance
-            .zip(result.waf.bytes.filter(|waf| *waf > 0.0))
-            .map(|(endurance, waf)| f64::from(endurance) * flash_bytes / waf);
+        // A run in which nothing was erased says nothing of wear.
+        let waf = result.waf.bytes.filter(|waf| *waf > 0.0 && result.flash.erases > 0);
+        let until = endurance.zip(waf).map(|(endurance, waf)| f64::from(endurance) * flash_bytes / waf);
         let wear = &result.wear;
         let evenness = (wear.erases_max > 0).then(|| wear.erases_mean / wear.erases_max as f64);
         let drive_writes =

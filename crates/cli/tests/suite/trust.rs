@@ -1,0 +1,166 @@
+//! How far results can be trusted: each check of a run is made to find something, and to find nothing; and a
+//! device that fits its trace.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const SMALL: &str = "[device]\nchannels = 2\ndies_per_channel = 2\nplanes_per_die = 1\nblocks_per_plane = 64\n\
+                     pages_per_block = 16\npage = \"4KiB\"\nsector = \"4KiB\"\n";
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.current_dir(folder).env("XDG_RUNTIME_DIR", folder).env("LC_ALL", "C.UTF-8");
+    command.args(args).output().unwrap()
+}
+
+/// A folder with `small.toml` and `trace.csv`: so many requests, each at a time in microseconds, with an
+/// operation and the number of a page.
+fn folder(requests: impl Iterator<Item = (u64, char, u64)>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("small.toml"), SMALL).unwrap();
+    let mut trace = "ts_us,op,offset,len\n".to_owned();
+    for (at, op, page) in requests {
+        writeln!(trace, "{at},{op},{},4096", page * 4096).unwrap();
+    }
+    std::fs::write(folder.path().join("trace.csv"), trace).unwrap();
+    folder
+}
+
+fn result(folder: &Path, args: &[&str]) -> Value {
+    let args: Vec<&str> = ["replay", "trace.csv", "--config", "small.toml", "-q", "--json"]
+        .iter()
+        .chain(args)
+        .copied()
+        .collect();
+    let output = run(folder, &args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Checks that found something.
+fn found(result: &Value) -> Vec<String> {
+    let Some(notes) = result.get("trust") else { return Vec::new() };
+    let of = |note: &Value| note["check"].as_str().unwrap().to_owned();
+    notes.as_array().unwrap().iter().map(of).collect()
+}
+
+/// A page of the first so many, by the number of a request.
+fn scattered(request: u64, pages: u64) -> u64 {
+    request.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) % pages
+}
+
+#[test]
+fn a_run_that_erased_nothing_says_so_and_has_no_lifetime() {
+    let folder = folder((0..2_000).map(|i| (i * 1_000, 'W', scattered(i, 500))));
+    let new = result(folder.path(), &[]);
+    assert_eq!(found(&new), ["no-gc"]);
+    assert!(new["lifetime"]["drive_writes"].is_null(), "{}", new["lifetime"]);
+    let full = result(folder.path(), &["--precondition", "fill+uniform:2x"]);
+    assert!(found(&full).iter().all(|check| check != "no-gc"), "{:?}", found(&full));
+    assert!(full["lifetime"]["drive_writes"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn reads_of_nothing_and_few_requests_are_told() {
+    let folder = folder((0..999).map(|i| (i * 1_000, 'R', i)));
+    assert_eq!(found(&result(folder.path(), &[])), ["instant-reads", "few-samples"]);
+    assert_eq!(found(&result(folder.path(), &["--precondition", "fill"])), ["few-samples"]);
+    assert!(found(&result(folder.path(), &["--precondition", "fill", "--repeat", "2"])).is_empty());
+}
+
+#[test]
+fn coarse_time_stamps_are_told_where_they_are_followed() {
+    // Four at a time, ten milliseconds apart.
+    let four = folder((0..2_000).map(|i| (i / 4 * 10_000, 'R', i % 2_000)));
+    let fill = ["--precondition", "fill"];
+    assert_eq!(found(&result(four.path(), &fill)), ["coarse-time"]);
+    assert!(found(&result(four.path(), &[&fill[..], &["--depth", "4"]].concat())).is_empty());
+    let single = folder((0..2_000).map(|i| (i * 10_000, 'R', i % 2_000)));
+    assert!(found(&result(single.path(), &fill)).is_empty());
+}
+
+#[test]
+fn requests_that_arrive_faster_than_they_are_done_are_told() {
+    // A read each microsecond, of a device that does some 60,000 a second.
+    let fast = folder((0..5_000).map(|i| (i, 'R', i % 2_000)));
+    let of_fast = result(fast.path(), &["--precondition", "fill"]);
+    assert_eq!(found(&of_fast), ["overrun"]);
+    let message = of_fast["trust"][0]["message"].as_str().unwrap();
+    assert!(message.contains("times the span of their time stamps"), "{message}");
+    let slower = result(fast.path(), &["--precondition", "fill", "--time-scale", "40"]);
+    assert!(found(&slower).is_empty(), "{:?}", found(&slower));
+}
+
+#[test]
+fn write_amplification_that_has_not_settled_is_told() {
+    // From an empty device: at first nothing is collected.
+    let folder = folder((0..12_000).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
+    let new = result(folder.path(), &[]);
+    assert_eq!(found(&new), ["unsteady"]);
+    let steady = result(folder.path(), &["--precondition", "fill+uniform:4x", "--repeat", "4"]);
+    assert!(found(&steady).is_empty(), "{:?}", steady["trust"]);
+}
+
+#[test]
+fn runs_that_are_alike_are_told_in_every_form() {
+    let folder = folder((0..2_000).map(|i| (i * 1_000, 'W', scattered(i, 500))));
+    let compare = |more: &[&str]| {
+        let base = ["compare", "trace.csv", "--config", "small.toml", "-q", "--ftl", "pm-gcl,pm-gcc"];
+        let output = run(folder.path(), &[&base[..], more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let table = compare(&[]);
+    let caution =
+        table.lines().position(|line| line.starts_with("caution  all: indistinguishable: pm-gcl, pm-gcc"));
+    let head = table.lines().position(|line| line.starts_with("FTL"));
+    assert!(caution.is_some() && caution < head, "{table}");
+    let csv = compare(&["--write", "csv=out.csv", "--report", "out.html"]);
+    assert!(!csv.is_empty());
+    let csv = std::fs::read_to_string(folder.path().join("out.csv")).unwrap();
+    assert!(csv.lines().nth(1).unwrap().contains("no-gc; indistinguishable"), "{csv}");
+    let html = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
+    assert!(html.contains("class=\"cautions\"") && html.contains("<strong>All runs</strong>: no-gc"));
+}
+
+#[test]
+fn a_fitted_device_is_as_full_as_asked_and_collects() {
+    let folder = folder((0..40_000).map(|i| (i * 2_000, 'W', scattered(i, 4_000) * 3)));
+    for share in [0.5, 0.9] {
+        let of = format!("{}%", share * 100.0);
+        let fitted = result(folder.path(), &["--fit", &of]);
+        // What was touched: every page of the 4,000 at 40,000 draws, nearly.
+        let filled = 4_000.0 * 4096.0 / fitted["cost"]["usable_bytes"].as_f64().unwrap();
+        assert!(filled <= share && filled > share * 0.95, "{filled} of {share}");
+        assert!(fitted["flash"]["erases"].as_u64().unwrap() > 100);
+        let note = fitted["notes"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+        assert!(note.starts_with("fitted: 15.6") && note.contains("fill+uniform:1x"), "{note}");
+        // The same ratio of over-provisioning as the device has at its own size.
+        let op = fitted["cost"]["op_ratio"].as_f64().unwrap();
+        let own = result(folder.path(), &["--precondition", "fill"])["cost"]["op_ratio"].as_f64().unwrap();
+        assert!((op - own).abs() < 0.03, "{op} {own}");
+    }
+    let output =
+        run(folder.path(), &["compare", "trace.csv", "--config", "small.toml", "--fit", "90%", "-q"]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("page-map, ftl.op=0.07") && table.contains("page-map, ftl.op=0.28"), "{table}");
+}
+
+#[test]
+fn what_cannot_be_fitted_is_refused() {
+    let folder = folder((0..100).map(|i| (i, 'W', i)));
+    for (args, expected) in [
+        (&["trace.csv", "--fit", "0"][..], "expected a share from 1% to 100%"),
+        (&["trace.csv", "--fit", "much"][..], "--fit: 'much'"),
+        (&["uniform:span=50%,count=10", "--fit", "90%"][..], "has no footprint of its own"),
+        (&["trace.csv", "--fit", "90%", "--stack", "zone-files"][..], "expected a device with addresses"),
+        (&["trace.csv", "--fit", "90%", "--set", "device.scale=1/2"][..], "both give a size"),
+    ] {
+        let output = run(folder.path(), &[&["replay"][..], args].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(expected), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,193 @@
+//! How far a result can be trusted: checks that look at a run once it is over.
+//!
+//! A check finds that some figures do not mean what a reader takes them for: nothing was collected, requests
+//! only waited for each other, a percentile is of a handful of requests. It changes nothing; its note stands
+//! above the figures.
+
+mod arrivals;
+mod rounds;
+
+pub use arrivals::Arrivals;
+pub use rounds::Rounds;
+
+use crate::result::{LatencySummary, RunResult, TrustNote};
+use nandscape_core::Info;
+use nandscape_core::units::format_bytes;
+
+/// What checks look at.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// The result, without notes of trust.
+    pub result: &'a RunResult,
+    /// How requests arrived, where they did so by their time stamps.
+    pub arrivals: Option<&'a Arrivals>,
+    /// Programs over what was written, where that was followed.
+    pub rounds: Option<&'a Rounds>,
+}
+
+/// A check.
+pub struct Check {
+    /// Its name as documents have it, and what it finds.
+    pub info: Info,
+    look: fn(&Facts<'_>) -> Option<String>,
+}
+
+/// Every check of a single run, in the order of its notes.
+pub static CHECKS: &[Check] = &[
+    check("no-gc", "hosts wrote, and not a single block was erased", "", no_gc),
+    check("instant-reads", "half of the reads took no time: nothing was there", "", instant_reads),
+    check(
+        "coarse-time",
+        "time stamps have steps of 1 ms or more, and several requests share one",
+        "",
+        coarse_time,
+    ),
+    check("overrun", "1 % of the requests found more than 1024 others under way", "", overrun),
+    check("unsteady", "write amplification of the fifths of a run had not settled", "[SNIA PTS]", unsteady),
+    check("few-samples", "fewer than 1000 reads, or writes: too few for a 99th percentile", "", few_samples),
+];
+
+/// The check of several runs; whoever compares them makes it.
+pub static ALIKE: Info = Info {
+    name: "indistinguishable",
+    summary: "figures of several runs differ by less than 0.5 %",
+    source: "",
+    params: &[],
+};
+
+const fn check(
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    look: fn(&Facts<'_>) -> Option<String>,
+) -> Check {
+    Check { info: Info { name, summary, source, params: &[] }, look }
+}
+
+/// Notes of all checks on a run.
+pub fn judge(facts: &Facts<'_>) -> Vec<TrustNote> {
+    let notes = CHECKS.iter().filter_map(|check| {
+        let message = (check.look)(facts)?;
+        Some(TrustNote { check: check.info.name.to_owned(), message })
+    });
+    notes.collect()
+}
+
+fn no_gc(facts: &Facts<'_>) -> Option<String> {
+    let result = facts.result;
+    let has_flash = result.cost.total_blocks > 0 && !result.flash.by_cause.is_empty();
+    if !has_flash || result.host.write_bytes == 0 || result.flash.erases > 0 {
+        return None;
+    }
+    Some(format!(
+        "nothing was erased: {} were written to a device with room for more, so write amplification, wear and \
+         latencies are those of a new device; --fit 90% makes it small and full enough to say more",
+        format_bytes(result.host.write_bytes),
+    ))
+}
+
+fn instant_reads(facts: &Facts<'_>) -> Option<String> {
+    let reads = &facts.result.latency_ns.read;
+    let is_instant = facts.result.cost.total_blocks > 0 && reads.count > 0 && reads.p50 == 0;
+    is_instant.then(|| {
+        "half of the reads, or more, took no time, since nothing was ever written there; --precondition fill writes \
+         the whole device before"
+            .to_owned()
+    })
+}
+
+/// A step of the time stamps from which on it is coarse, in nanoseconds.
+const COARSE_NS: u64 = 1_000_000;
+/// Requests that share a time stamp, in the mean, from which on stamps are coarse.
+const SHARED: f64 = 2.0;
+
+fn coarse_time(facts: &Facts<'_>) -> Option<String> {
+    let arrivals = facts.arrivals?;
+    let (step, shared) = (arrivals.step_ns(), arrivals.requests_per_stamp());
+    if step < COARSE_NS || shared < SHARED {
+        return None;
+    }
+    Some(format!(
+        "time stamps are multiples of {} ms, and {shared:.0} requests share one in the mean: they arrive at once, and \
+         their latencies are those of their queue; --depth 32 replays without time stamps",
+        step / 1_000_000
+    ))
+}
+
+/// Requests under way that no host keeps at a device.
+const CROWD: u64 = Arrivals::CROWD as u64;
+/// Share of requests that find a crowd, from which on latencies say nothing of the device.
+const CROWDED: f64 = 0.01;
+
+fn overrun(facts: &Facts<'_>) -> Option<String> {
+    let arrivals = facts.arrivals?;
+    let crowded = arrivals.crowded_share();
+    if crowded < CROWDED {
+        return None;
+    }
+    let span = arrivals.span_ns().max(1) as f64;
+    let took = facts.result.speed.time.simulated_ns as f64;
+    let slower = if took > span * 1.01 {
+        format!(", and the last one was done after {:.1} times the span of their time stamps", took / span)
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "requests arrived faster than the device could complete them: {:.0} % found more than {CROWD} others under \
+         way, {} at most{slower}; latencies are those of the queue; --depth 32 keeps as many requests under way as \
+         hosts do",
+        crowded * 100.0,
+        arrivals.most(),
+    ))
+}
+
+/// Largest spread of the write amplification of the fifths of a run, over their mean, that is steady, and
+/// largest change along the line through them: the SNIA's definition.
+const SPREAD: f64 = 0.2;
+const SLOPE: f64 = 0.1;
+
+fn unsteady(facts: &Facts<'_>) -> Option<String> {
+    if facts.result.flash.erases == 0 {
+        return None;
+    }
+    let fifths = facts.rounds?.fifths()?;
+    let n = fifths.len() as f64;
+    let mean = fifths.iter().sum::<f64>() / n;
+    let most = fifths.iter().copied().fold(f64::MIN, f64::max);
+    let least = fifths.iter().copied().fold(f64::MAX, f64::min);
+    let middle = (n - 1.0) / 2.0;
+    let along: f64 = (0..).zip(&fifths).map(|(x, waf)| (f64::from(x) - middle) * (waf - mean)).sum();
+    let squares: f64 = (0..fifths.len()).map(|x| (x as f64 - middle).powi(2)).sum();
+    let change = (along / squares * (n - 1.0)).abs();
+    if most - least <= SPREAD * mean && change <= SLOPE * mean {
+        return None;
+    }
+    let shown: Vec<String> = fifths.iter().map(|waf| format!("{waf:.2}")).collect();
+    Some(format!(
+        "write amplification still changed: the fifths of what was written have {} in bytes (steady is within {:.0} % of \
+         each other and {:.0} % along the line through them); --precondition or --repeat makes it longer",
+        shown.join(", "),
+        SPREAD * 100.0,
+        SLOPE * 100.0
+    ))
+}
+
+/// Requests that a percentile needs above it.
+const ABOVE: u64 = 10;
+
+fn few_samples(facts: &Facts<'_>) -> Option<String> {
+    let latency = &facts.result.latency_ns;
+    let is_few = |summary: &LatencySummary| summary.count > 0 && summary.count < ABOVE * 100;
+    let few: Vec<String> = [("reads", &latency.read), ("writes", &latency.write)]
+        .into_iter()
+        .filter(|(_, summary)| is_few(summary))
+        .map(|(what, summary)| format!("{} {what}", summary.count))
+        .collect();
+    if few.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{}: fewer than {ABOVE} of them are above the 99th percentile, which may be anything",
+        few.join(" and ")
+    ))
+}

@@ -1,0 +1,153 @@
+//! A device that fits its workload: small enough that the workload fills it.
+//!
+//! A drive of 128 GiB says nothing of a trace that writes 2 GiB. The device keeps its channels, dies, planes
+//! and pages, and over-provisioning its ratio; it has fewer blocks, and shorter ones where a plane would have
+//! too few of them. The time of an erase is then scaled with the block, so that erasing costs as much for
+//! each byte.
+
+use crate::build::{BuildOptions, build};
+use crate::config::{ConfigError, StackConfig, Typed};
+use crate::error::RunError;
+use crate::jobs::is_job_file;
+use crate::keys::shape;
+use crate::run::open_options;
+use nandscape_core::units::{format_bytes, parse_time_ns};
+use nandscape_trace::{OpenOptions, Target, Workload, WorkloadSpec};
+
+/// A plane with fewer blocks has too few victims to choose from.
+const FEWEST_BLOCKS: u32 = 32;
+/// A block with fewer pages is no block.
+const FEWEST_PAGES: u32 = 16;
+/// What a device that is to be steady does before the counted part, unless something else is asked for.
+const BEFORE: &str = "fill+uniform:1x";
+const KEY: &str = "workload.fit";
+
+/// How the keys of a configuration change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// Keys and values to set.
+    pub sets: Vec<(&'static str, String)>,
+    /// What was done, in words.
+    pub note: String,
+}
+
+/// Fits the device of these configurations, which have the same flash, to the largest of these workloads:
+/// what it touches takes `share` of the smallest logical capacity among them. Pages that were touched are
+/// moved together.
+///
+/// # Errors
+///
+/// Workloads that have no footprint of their own (generators, job files), stacks without addresses, and
+/// devices whose blocks cannot be that few.
+pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<Fitted, RunError> {
+    let refused = |message: String| RunError::from(ConfigError::from(shape(KEY, message)));
+    if !(0.01..=1.0).contains(&share) {
+        return Err(refused(format!("{share}: expected a share from 1% to 100%")));
+    }
+    if configs.iter().any(|config| config.stores_objects() || config.cache.is_some()) {
+        let what = "expected a device with addresses: stores of files and caches are fitted by --scale";
+        return Err(refused(what.to_owned()));
+    }
+    let first = &configs[0];
+    let mut touched = 0;
+    for workload in workloads {
+        let is_generator = matches!(workload.parse::<WorkloadSpec>()?, WorkloadSpec::Generator { .. });
+        if is_generator || is_job_file(first, workload) || workload == "-" {
+            let why = "has no footprint of its own: expected a trace file";
+            return Err(refused(format!("workload '{workload}' {why}")));
+        }
+        let options = OpenOptions { remap_dense: true, ..open_options(first) };
+        let target = Target { files: first.files(), ..Target::NONE };
+        touched = Workload::new(workload, &options, target)?.span_bytes()?.max(touched);
+    }
+    let wanted = (touched as f64 / share).ceil() as u64;
+    let found = smallest(configs, wanted)?;
+    let mut sets = vec![
+        ("device.blocks_per_plane", found.blocks.to_string()),
+        ("device.pages_per_block", found.pages.to_string()),
+        ("workload.remap", "dense".to_owned()),
+    ];
+    if first.value("device.scale").is_some() {
+        return Err(refused("expected device.scale to be absent: both give a size".to_owned()));
+    }
+    let whole = first.geometry.pages_per_block;
+    let erase = first.value("device.timing.erase").and_then(|text| parse_time_ns(&text).ok());
+    let mut shorter = String::new();
+    if let Some(erase) = erase.filter(|_| found.pages < whole) {
+        let scaled = erase * u64::from(found.pages) / u64::from(whole);
+        sets.push(("device.timing.erase", format!("{scaled}ns")));
+        shorter = format!(
+            ", blocks of {} pages instead of {whole} and erases of {} us instead of {} us",
+            found.pages,
+            scaled / 1000,
+            erase / 1000
+        );
+    }
+    let mut before = String::new();
+    if first.precondition.steps.is_empty() {
+        sets.push(("workload.precondition", BEFORE.to_owned()));
+        before = format!("; {BEFORE} before the counted part");
+    }
+    let filled = touched as f64 / found.capacity as f64;
+    let note = format!(
+        "fitted: {} that the workload touches fill {:.1} % of {}, with {} blocks a plane instead of {}{shorter}{before}",
+        format_bytes(touched),
+        filled * 100.0,
+        format_bytes(found.capacity),
+        found.blocks,
+        first.geometry.blocks_per_plane,
+    );
+    Ok(Fitted { sets, note })
+}
+
+/// A size of the device.
+struct Size {
+    blocks: u32,
+    pages: u32,
+    /// Smallest logical capacity, in bytes.
+    capacity: u64,
+}
+
+/// The smallest size that offers so many bytes on all of these configurations.
+fn smallest(configs: &[StackConfig], wanted: u64) -> Result<Size, RunError> {
+    let mut pages = configs[0].geometry.pages_per_block;
+    // Shorter blocks, until a plane has enough of them.
+    while pages / 2 >= FEWEST_PAGES && capacity(configs, FEWEST_BLOCKS, pages)? >= wanted {
+        pages /= 2;
+    }
+    let (mut low, mut high) = (FEWEST_BLOCKS, FEWEST_BLOCKS);
+    while capacity(configs, high, pages)? < wanted {
+        (low, high) = (high, high * 2);
+    }
+    // `high` offers enough, `low` does not unless it is the least.
+    while low + 1 < high {
+        let middle = low.midpoint(high);
+        if capacity(configs, middle, pages)? < wanted {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(Size { blocks: high, pages, capacity: capacity(configs, high, pages)? })
+}
+
+/// The smallest logical capacity of the configurations with so many blocks; 0 if it is too small for one.
+fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, RunError> {
+    let mut least = u64::MAX;
+    for config in configs {
+        let mut typed = Typed::new();
+        typed.merge_text("the configuration", &config.to_toml())?;
+        typed.set("device.blocks_per_plane", &blocks.to_string())?;
+        typed.set("device.pages_per_block", &pages.to_string())?;
+        let subsystem = match typed.check().and_then(|config| build(&config, BuildOptions::default())) {
+            Ok(subsystem) => subsystem,
+            // Not even the reserve has room, which more blocks put right; or nothing does.
+            Err(error) if u64::from(blocks) >= u64::from(config.geometry.blocks_per_plane) => {
+                return Err(error.into());
+            }
+            Err(_) => return Ok(0),
+        };
+        least = least.min(subsystem.namespaces()[0].capacity_bytes);
+    }
+    Ok(least)
+}
