@@ -23,16 +23,37 @@ pub(crate) struct Lines {
     end: usize,
     at_end: bool,
     number: u64,
+    only_whole: bool,
+    has_cut: bool,
 }
 
 impl Lines {
     pub(crate) fn new(source: Box<dyn Read + Send>) -> Self {
-        Self { source, buffer: vec![0; BUFFER].into(), start: 0, end: 0, at_end: false, number: 0 }
+        Self {
+            source,
+            buffer: vec![0; BUFFER].into(),
+            start: 0,
+            end: 0,
+            at_end: false,
+            number: 0,
+            only_whole: false,
+            has_cut: false,
+        }
     }
 
     /// Number of the line that was returned last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// As [`Lines::new`], but a last line without its end was cut off, and is left out.
+    pub(crate) fn whole(source: Box<dyn Read + Send>) -> Self {
+        Self { only_whole: true, ..Self::new(source) }
+    }
+
+    /// Whether the last line was cut off.
+    pub(crate) fn has_cut(&self) -> bool {
+        self.has_cut
     }
 
     /// The next line without its end, or `None` after the last.
@@ -44,7 +65,8 @@ impl Lines {
                 return self.take(stop, stop + 1);
             }
             if self.at_end {
-                if self.start == self.end {
+                self.has_cut |= self.only_whole && self.start < self.end;
+                if self.start == self.end || self.only_whole {
                     return Ok(None);
                 }
                 return self.take(self.end, self.end);
@@ -114,6 +136,14 @@ mod tests {
         assert_eq!(all(b"a\r\n\nb"), [&b"a"[..], b"", b"b"]);
         assert_eq!(all(b"a\n"), [b"a"]);
         assert!(all(b"").is_empty());
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_can_be_left_out() {
+        let mut lines = Lines::whole(Box::new(&b"a\nb"[..]));
+        assert_eq!(lines.next_line().ok().flatten(), Some(&b"a"[..]));
+        assert!(!lines.has_cut() && lines.next_line().ok().flatten().is_none());
+        assert!(lines.has_cut() && lines.number() == 1);
     }
 
     #[test]

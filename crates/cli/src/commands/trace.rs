@@ -7,8 +7,7 @@ use nandscape_core::units;
 use nandscape_report::{
     Level, ReportContext, ReportError, render_levels_text, render_workload_text, write_atomically_with,
 };
-use nandscape_trace::formats::{FILE_LEVEL, FILE_OPERATIONS};
-use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, generators, write};
+use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, formats, generators, write};
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
@@ -211,17 +210,17 @@ fn beside(
             levels.push(Level { workload: workload.clone(), level, stats });
             Ok(())
         };
-        match format.as_str() {
-            FILE_OPERATIONS => {
-                let typed = source.reading.format.as_deref().unwrap_or(FILE_OPERATIONS);
+        match formats::level(&format) {
+            formats::Level::FileSystem => {
+                let typed = source.reading.format.as_deref().unwrap_or(&format);
                 let mark = if typed.contains(':') { ',' } else { ':' };
                 let format = Some(format!("{typed}{mark}level=file"));
                 let reading = ReadingArgs { format, ..source.reading.clone() };
                 add("files", open(&SourceArgs { reading, ..source })?)?;
                 add("blocks below a file system model", reader)?;
             }
-            FILE_LEVEL => add("files", reader)?,
-            _ => add("blocks", reader)?,
+            formats::Level::Files => add("files", reader)?,
+            formats::Level::Device => add("blocks", reader)?,
         }
     }
     let context = ReportContext {

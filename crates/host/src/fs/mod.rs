@@ -137,6 +137,11 @@ impl FileSystem {
         self.without_effect
     }
 
+    /// Notes the path that a file has from the next operation on it: its creation, first sight or renaming.
+    pub fn name(&mut self, file: u32, path: &str) {
+        self.names.push(file, path);
+    }
+
     /// The next request that is ready.
     #[inline]
     pub fn next_request(&mut self) -> Option<IoRecord> {

@@ -14,6 +14,11 @@ impl FileNames {
         self.names.insert(file, path.split(" -> ").map(Into::into).collect());
     }
 
+    /// Notes the path that a file has from now on, behind those it had.
+    pub fn push(&mut self, file: u32, path: &str) {
+        self.names.entry(file).or_default().push(path.into());
+    }
+
     /// The name after so many renames; the last known one if there were more.
     pub fn get(&self, file: u32, renames: u32) -> Option<&str> {
         let names = self.names.get(&file)?;
@@ -34,5 +39,7 @@ mod tests {
             (Some("db/a.tmp"), Some("db/a"), Some("db/a"))
         );
         assert_eq!((names.get(4, 0), names.names.len()), (None, 1));
+        names.push(3, "a -> b");
+        assert_eq!((names.get(3, 1), names.get(3, 2)), (Some("db/a"), Some("a -> b")));
     }
 }

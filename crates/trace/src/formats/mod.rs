@@ -14,6 +14,7 @@ mod blkparse;
 mod columns;
 pub(crate) mod csv;
 mod disksim;
+mod file_model;
 mod fio;
 mod fiu;
 mod ids;
@@ -24,11 +25,10 @@ mod nst;
 mod ops;
 mod oracle_general;
 mod spc;
+mod strace;
 mod systor;
 mod tencent;
 mod vscsi;
-
-pub use ops::{FILE_LEVEL, FILE_OPERATIONS};
 
 use crate::binary::{BinaryReader, RecordFormat};
 use crate::decode::Bytes;
@@ -85,11 +85,32 @@ pub static FORMATS: &[Format] = &[
     ids::TEXT,
     ids::BINARY,
     columns::ENTRY,
+    strace::ENTRY,
 ];
 
 /// A format by name, or an error with the names there are.
 pub fn find(name: &str) -> Result<&'static Format, ParamError> {
     registry::find("format", name, FORMATS, |format| &format.info)
+}
+
+/// What a recording in this format is a recording of; `format` is that of its reader.
+pub fn level(format: &str) -> Level {
+    match format.split_once(':') {
+        Some((_, mode)) if file_model::FILE_LEVEL.ends_with(mode) => Level::Files,
+        None if [ops::ENTRY.info.name, strace::ENTRY.info.name].contains(&format) => Level::FileSystem,
+        _ => Level::Device,
+    }
+}
+
+/// Where the requests of a recording were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// What programs asked of files.
+    Files,
+    /// File operations, whose requests are those below the file system model.
+    FileSystem,
+    /// A device, or a store of objects.
+    Device,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,59 +12,35 @@
 //! what a page cache makes of the calls, each file an object (`level=object`). With `level=file` they are
 //! those of the programs, each file a volume of its own.
 
+use super::file_model::{self, Calls, Step};
 use super::{Confidence, Format, Input};
 use crate::decode::decompress;
-use crate::error::Result;
 use crate::error::shown;
 use crate::fields::{decimal, split, whole, whole32};
-use crate::gate::{Clock, Gate};
+use crate::gate::Clock;
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use crate::options::BoxReader;
-use nandscape_core::{
-    Info, IoRecord, Origin, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys, units,
-};
-use nandscape_host::fs::{Below, FileNames, FileOp, FileOpKind, FileSystem, Fit, FsError, FsOptions};
-use std::collections::BTreeMap;
+use file_model::{CACHE, DIRTY, DISCARD, END, EXPIRE, FIT, INTERVAL, JOURNAL, LEVEL, READS, REQUEST, SIZE};
+use nandscape_core::{Info, Params, SimTime, keys};
+use nandscape_host::fs::{FileNames, FileOp, FileOpKind};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 const HEADER: &[u8] = b"ts_us,op,pid,file,offset,len";
 const NAMES_HEADER: &[u8] = b"file,path";
-/// Name of the format of file operations.
-pub const FILE_OPERATIONS: &str = "ops";
-/// What such a recording is called where its files are objects.
-const OBJECT_LEVEL: &str = "ops:level=object";
-/// What such a recording is called where its files are not placed on blocks.
-pub const FILE_LEVEL: &str = "ops:level=file";
+const NAME: &str = "ops";
 
 keys! { PARAMS:
-    LEVEL: String = choice(&["auto", "device", "object", "file"]) or "auto",
-        "device: requests below the file system model; object: requests of a store of objects, below the page cache; \
-         file: what programs asked for, each file a volume (only FILES of the other keys matters then); auto: object \
-         where the stack takes objects, else device";
+    LEVEL;
     FILES: Option<String> = text(),
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
-    SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
-    FIT: Option<String> = choice(&["first", "next", "groups"]),
-        "where extents go: the first or the next free run that is long enough, or the first one in the group of the \
-         directory, of four groups; absent: groups where the stack is xfs, else first";
-    CACHE: String = choice(&["back", "through"]) or "back",
-        "back: writes wait in the page cache; through: each goes to the device at once";
-    EXPIRE: u64 = time() or "30s", "dirty data older than this is written back";
-    INTERVAL: u64 = time() or "5s", "between two looks for such data, and between commits of the journal";
-    DIRTY: u64 = size(4096, 1 << 49) or "256MiB",
-        "dirty bytes beyond which the oldest files are written back";
-    JOURNAL: String = text() or "16MiB", "bytes of the journal of metadata; none: no metadata is written";
-    DISCARD: Option<bool> = flag(), "discard freed blocks; absent: unless the stack is xfs";
-    READS: String = choice(&["none", "all"]) or "none",
-        "all: reads go to the device; none: the page cache holds everything";
-    REQUEST: u64 = size(4096, 1 << 30) or "1MiB", "largest request";
-    END: String = choice(&["keep", "delete"]) or "keep", "what happens to the files after the last operation";
+    SIZE; FIT; CACHE; EXPIRE; INTERVAL; DIRTY; JOURNAL; DISCARD; READS; REQUEST; END;
 }
 
 pub const ENTRY: Format = Format {
     info: Info {
-        name: FILE_OPERATIONS,
+        name: NAME,
         summary: "file operations (ts_us,op,pid,file,offset,len) placed on blocks by a small file system model",
         source: "nandscape",
         params: PARAMS,
@@ -78,66 +54,7 @@ pub const ENTRY: Format = Format {
 
 fn read(input: Input, params: &Params) -> Result<BoxReader, String> {
     let names = names(&input.name, params.get(FILES))?;
-    let (format, fs) = if params.get(LEVEL) == "file" {
-        (FILE_LEVEL, Model::Files(Files::default()))
-    } else {
-        let below = match (params.get(LEVEL), input.settings.files) {
-            ("object", _) | ("auto", Below::Objects) => Below::Objects,
-            (_, Below::Objects) => Below::Ext4,
-            (_, below) => below,
-        };
-        let mut options = options(params, below)?;
-        let mut format = FILE_OPERATIONS;
-        if below == Below::Objects {
-            (options.journal, format) = (None, OBJECT_LEVEL);
-        }
-        let fs = FileSystem::new(options, names).map_err(|error| error.to_string())?;
-        (format, Model::System(Box::new(fs)))
-    };
-    Ok(Box::new(Ops {
-        lines: Lines::new(input.bytes),
-        gate: Gate::new(&input.name, format, Clock::Strict, &input.settings),
-        fs,
-        last_ns: 0,
-        at_end: false,
-    }))
-}
-
-fn options(params: &Params, below: Below) -> Result<FsOptions, String> {
-    let journal = match params.get(JOURNAL) {
-        "none" => None,
-        text => Some(
-            units::parse_size(text)
-                .ok()
-                .filter(|bytes| (1 << 15..=1 << 40).contains(bytes))
-                .ok_or_else(|| params.error(JOURNAL, "none, or a size from 32KiB to 1TiB").to_string())?,
-        ),
-    };
-    let interval_ns = params.get(INTERVAL);
-    if interval_ns == 0 {
-        return Err(params.error(INTERVAL, "a time above 0").to_string());
-    }
-    let usual = FsOptions::over(below);
-    Ok(FsOptions {
-        below,
-        size: params.get(SIZE),
-        fit: match params.get(FIT) {
-            Some("first") => Fit::First,
-            Some("next") => Fit::Next,
-            Some(_) => Fit::Groups,
-            None => usual.fit,
-        },
-        write_back: params.get(CACHE) == "back",
-        expire_ns: params.get(EXPIRE),
-        interval_ns,
-        dirty_limit: params.get(DIRTY),
-        align: usual.align,
-        discard: params.get(DISCARD).unwrap_or(usual.discard),
-        reads: params.get(READS) == "all",
-        journal,
-        largest_request: params.get(REQUEST),
-        delete_at_end: params.get(END) == "delete",
-    })
+    file_model::reader(input, params, NAME, Clock::Strict, names, Box::new(Ops))
 }
 
 /// The table of paths: the one that is named, or the one beside the operations if there is one.
@@ -188,110 +105,14 @@ fn beside(source: &str) -> Option<PathBuf> {
         .find(|path| Path::exists(path))
 }
 
-struct Ops {
-    lines: Lines,
-    gate: Gate,
-    fs: Model,
-    last_ns: u64,
-    at_end: bool,
-}
+struct Ops;
 
-/// What becomes of file operations.
-enum Model {
-    /// Requests of a device or a store of objects under a file system.
-    System(Box<FileSystem>),
-    /// What programs asked for.
-    Files(Files),
-}
-
-impl Model {
-    fn apply(&mut self, op: &FileOp) -> Result<(), FsError> {
-        match self {
-            Self::System(fs) => fs.apply(op),
-            Self::Files(files) => files.apply(op),
-        }
-    }
-
-    fn finish(&mut self) -> Result<(), FsError> {
-        match self {
-            Self::System(fs) => fs.finish(),
-            Self::Files(_) => Ok(()),
-        }
-    }
-
-    fn next_request(&mut self) -> Option<IoRecord> {
-        match self {
-            Self::System(fs) => fs.next_request(),
-            Self::Files(files) => files.next.take(),
-        }
-    }
-
-    fn without_effect(&self) -> u64 {
-        match self {
-            Self::System(fs) => fs.without_effect(),
-            Self::Files(files) => files.without_effect,
-        }
-    }
-
-    fn origin(&self) -> Origin<'_> {
-        match self {
-            Self::System(fs) => fs.origin(),
-            Self::Files(files) => Origin { file: files.last, ..Origin::default() },
-        }
-    }
-}
-
-/// Files without blocks: a volume each, whose addresses are those of the file. What is cut off or deleted is
-/// discarded.
-#[derive(Default)]
-struct Files {
-    /// Size and hint of each.
-    known: BTreeMap<u32, (u64, u16)>,
-    next: Option<IoRecord>,
-    last: u32,
-    /// Stores to mappings, which are not known.
-    without_effect: u64,
-}
-
-impl Files {
-    fn apply(&mut self, op: &FileOp) -> Result<(), FsError> {
-        if matches!(op.kind, FileOpKind::Create | FileOpKind::Open) {
-            return match self.known.insert(op.file, (0, 0)) {
-                None => Ok(()),
-                Some(_) => Err(FsError::FileAgain(op.file)),
-            };
-        }
-        let (size, hint) = self.known.get_mut(&op.file).ok_or(FsError::UnknownFile(op.file))?;
-        let too_far = || FsError::TooFar { offset: op.offset, len: op.len };
-        let end = op.offset.checked_add(op.len).ok_or_else(too_far)?;
-        let (trace_op, from, to) = match op.kind {
-            FileOpKind::Read => (TraceOp::Read, op.offset, end),
-            FileOpKind::Write => {
-                *size = end.max(*size);
-                (TraceOp::Write, op.offset, end)
-            }
-            FileOpKind::Punch => (TraceOp::Trim, op.offset, end),
-            FileOpKind::Truncate => (TraceOp::Trim, op.offset, std::mem::replace(size, op.offset)),
-            FileOpKind::Delete => (TraceOp::Trim, 0, *size),
-            FileOpKind::Fsync | FileOpKind::Fdatasync => (TraceOp::Flush, 0, 1),
-            FileOpKind::Hint => {
-                *hint = op.len.min(5) as u16;
-                return Ok(());
-            }
-            FileOpKind::MapWrite => {
-                self.without_effect += 1;
-                return Ok(());
-            }
-            _ => return Ok(()),
-        };
-        if from < to {
-            self.last = op.file;
-            let (volume, hint) = (op.file, *hint);
-            self.next =
-                Some(IoRecord { at: op.at, op: trace_op, offset: from, len: to - from, volume, hint });
-        }
-        if op.kind == FileOpKind::Delete {
-            self.known.remove(&op.file);
+impl Calls for Ops {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Step>) -> Result<(), String> {
+        if number > 1 {
+            out.push_back(parse(line)?.into());
+        } else if line != HEADER {
+            return Err(format!("header {}: expected ts_us,op,pid,file,offset,len", shown(line)));
         }
         Ok(())
     }
@@ -341,92 +162,10 @@ fn parse(line: &[u8]) -> Result<FileOp, String> {
     })
 }
 
-impl Ops {
-    fn step(&mut self) -> Result<()> {
-        let number = self.lines.number() + 1;
-        let outcome = match self.lines.next_line() {
-            Ok(Some(line)) if number == 1 => {
-                if line == HEADER {
-                    Ok(())
-                } else {
-                    Err(format!("header {}: expected ts_us,op,pid,file,offset,len", shown(line)))
-                }
-            }
-            Ok(Some(line)) => parse(line).and_then(|mut op| {
-                let ns = op.at.as_ns();
-                if ns > crate::gate::TIME_MAX_NS {
-                    return Err(format!("time {ns} ns: expected less than 100 years"));
-                }
-                // Calls of several threads are recorded when they end, a little out of order.
-                self.gate.info.time_reversals += u64::from(ns < self.last_ns);
-                self.last_ns = self.last_ns.max(ns);
-                op.at = SimTime(self.last_ns);
-                self.fs.apply(&op).map_err(|error| error.to_string())
-            }),
-            Ok(None) => {
-                self.at_end = true;
-                self.fs.finish().map_err(|error| format!("at the end: {error}"))
-            }
-            Err(LineError::Io(message)) => {
-                return Err(self.gate.fail(format!("after line {}", number - 1), message));
-            }
-            Err(LineError::TooLong) => {
-                Err(format!("longer than {LONGEST_LINE} B: expected short lines of text"))
-            }
-        };
-        outcome.map_err(|message| self.gate.fail(format!("line {number}"), message))
-    }
-}
-
-impl Iterator for Ops {
-    type Item = Result<IoRecord>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.gate.finished {
-            return None;
-        }
-        loop {
-            if let Some(record) = self.fs.next_request() {
-                match self.gate.admit(record, |_| None) {
-                    Ok(Some(record)) => return Some(Ok(record)),
-                    Ok(None) => continue,
-                    Err(message) => {
-                        let place = format!("line {}", self.lines.number());
-                        return Some(Err(self.gate.fail(place, message)));
-                    }
-                }
-            }
-            if self.at_end {
-                self.gate.info.skipped = self.fs.without_effect();
-                return self.gate.finish(None).map(Err);
-            }
-            if let Err(error) = self.step() {
-                return Some(Err(error));
-            }
-            if self.at_end && self.lines.number() <= 1 {
-                return Some(Err(self
-                    .gate
-                    .fail("line 1".to_owned(), "no records: expected file operations")));
-            }
-        }
-    }
-}
-
-impl TraceReader for Ops {
-    fn info(&self) -> WorkloadInfo {
-        WorkloadInfo { skipped: self.fs.without_effect(), ..self.gate.info.clone() }
-    }
-
-    fn origin(&self) -> Origin<'_> {
-        self.fs.origin()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{OpenOptions, Target, Workload};
-    use nandscape_core::{BlockKind, TraceOp};
+    use nandscape_core::{BlockKind, IoRecord, TraceOp};
 
     const SAMPLE: &str = "ts_us,op,pid,file,offset,len\n10,create,5,1,0,0\n20,hint,5,1,0,3\n30,write,5,1,0,9000\n40,fsync,5,1,0,0\n";
 

@@ -10,6 +10,7 @@ use std::path::Path;
 const SAMPLES: &[(&str, &str, Option<&str>)] = &[
     ("sample.csv", "csv", None),
     ("files.ops.csv", "ops", None),
+    ("files.strace", "strace", None),
     ("msr.csv", "msr", None),
     ("spc.spc", "spc", None),
     ("mqsim.trace", "mqsim", None),
