@@ -14,6 +14,9 @@ const LOOKED_AT: &str = " read readv pread pread64 preadv preadv2 write writev p
     fstat64 newfstatat fstatat64 stat stat64 lstat lstat64 statx access faccessat faccessat2 io_uring_enter \
     io_submit ";
 
+/// Ranges that are longer go to the end of their file, as programs ask where they do not know it.
+const LEN_MAX: u64 = 1 << 47;
+
 /// Processes and files while a recording is read.
 #[derive(Debug)]
 pub(super) struct System {
@@ -94,14 +97,16 @@ impl System {
 
     /// What a descriptor leads to. With `-y` the path beside it makes known what was opened before the
     /// recording, or by calls that it lacks.
-    fn descriptor(&mut self, pid: u32, fd: &Fd) -> Result<Option<u64>, String> {
+    pub(super) fn descriptor(&mut self, pid: u32, fd: &Fd) -> Result<Option<u64>, String> {
         let Some(number) = fd.number else { return Ok(None) };
         let found = self.processes.find(pid, number);
         let Some(path) = &fd.path else { return Ok(found) };
         if let Some(open) = found {
             let agrees = match &self.processes.open(open).object {
                 Object::File(file) => path.is_deleted || self.files.leads_to(&path.bytes, *file),
-                Object::Directory(folder) => path.is_deleted || *folder == path.bytes || is_of_files(path),
+                Object::Directory(folder) => {
+                    path.is_deleted || *folder == path.bytes || self.files.is_folder(&path.bytes)
+                }
                 Object::Other => !is_of_files(path) || Files::is_pseudo(&path.bytes),
             };
             if agrees {
@@ -131,7 +136,7 @@ impl System {
     }
 
     /// The directory that a relative path is taken from.
-    fn folder(&mut self, pid: u32, fd: &Fd) -> Result<Option<Vec<u8>>, String> {
+    pub(super) fn folder(&mut self, pid: u32, fd: &Fd) -> Result<Option<Vec<u8>>, String> {
         if fd.number.is_none() {
             if let Some(path) = &fd.path
                 && self.processes.folder(pid) != path.bytes
@@ -154,7 +159,7 @@ impl System {
 
     /// The whole path of a path argument, relative to the directory in another argument or to the working
     /// directory. `None` if it is not known.
-    fn path(
+    pub(super) fn path(
         &mut self,
         pid: u32,
         call: &Call<'_>,
@@ -242,7 +247,7 @@ impl System {
     }
 
     /// A file that a descriptor leads to, with the description.
-    fn file(
+    pub(super) fn file(
         &mut self,
         pid: u32,
         call: &Call<'_>,
@@ -544,13 +549,16 @@ impl System {
             b"fdatasync" => self.files.sync(file, FileOpKind::Fdatasync),
             b"sync_file_range" => {
                 if call.has(3, "SYNC_FILE_RANGE_WRITE") {
-                    self.files.ask(file, FileOpKind::SyncRange, call.whole(1)?, call.whole(2)?);
+                    let (offset, len) = (call.whole(1)?, call.whole(2)?);
+                    // To the end of the file, which 0 means too.
+                    let len = if len > LEN_MAX { 0 } else { len };
+                    self.files.ask(file, FileOpKind::SyncRange, offset, len);
                 }
             }
             b"fallocate" => {
                 let (offset, len) = (call.whole(2)?, call.whole(3)?);
                 if call.has(1, "FALLOC_FL_PUNCH_HOLE") {
-                    self.files.ask(file, FileOpKind::Punch, offset, len);
+                    self.files.ask(file, FileOpKind::Punch, offset, len.min(LEN_MAX));
                 } else if call.has(1, "FALLOC_FL_COLLAPSE_RANGE") || call.has(1, "FALLOC_FL_INSERT_RANGE") {
                     self.unseen += 1;
                 } else {
@@ -564,175 +572,11 @@ impl System {
         }
         Ok(())
     }
-
-    /// Calls on paths.
-    fn of_path(&mut self, pid: u32, call: &Call<'_>, held: Option<u64>) -> Result<(), String> {
-        match call.name {
-            b"truncate" | b"truncate64" => {
-                if let Some(path) = self.path(pid, call, None, 0)? {
-                    let file = self.files.at_path(&path);
-                    self.files.truncate(file, call.whole(1)?);
-                }
-            }
-            b"unlink" | b"rmdir" => {
-                let path = self.path(pid, call, None, 0)?;
-                self.remove(path, call.name == b"rmdir");
-            }
-            b"unlinkat" => {
-                let path = self.path(pid, call, Some(0), 1)?;
-                self.remove(path, call.has(2, "AT_REMOVEDIR"));
-            }
-            b"mkdir" | b"mkdirat" => {
-                let at = usize::from(call.name == b"mkdirat");
-                if let Some(path) = self.path(pid, call, at.checked_sub(1), at)? {
-                    self.files.add_folder(&path);
-                }
-            }
-            b"rename" => {
-                let paths = (self.path(pid, call, None, 0)?, self.path(pid, call, None, 1)?);
-                self.rename(paths, false);
-            }
-            b"renameat" | b"renameat2" => {
-                let paths = (self.path(pid, call, Some(0), 1)?, self.path(pid, call, Some(2), 3)?);
-                self.rename(paths, call.has(4, "RENAME_EXCHANGE"));
-            }
-            b"link" => {
-                let paths = (self.path(pid, call, None, 0)?, self.path(pid, call, None, 1)?);
-                self.link(pid, call, paths)?;
-            }
-            b"linkat" => {
-                let paths = (self.path(pid, call, Some(0), 1)?, self.path(pid, call, Some(2), 3)?);
-                self.link(pid, call, paths)?;
-            }
-            b"symlink" => self.special(pid, call, None, 1)?,
-            b"symlinkat" => self.special(pid, call, Some(1), 2)?,
-            b"mknod" => self.special(pid, call, None, 0)?,
-            b"mknodat" => self.special(pid, call, Some(0), 1)?,
-            b"chdir" | b"getcwd" => {
-                if let Some(path) = self.path(pid, call, None, 0)? {
-                    self.change_folder(pid, path);
-                }
-            }
-            b"fchdir" => {
-                let fd = call.fd(0)?;
-                if let Some(path) = self.folder(pid, &fd)? {
-                    self.change_folder(pid, path);
-                }
-            }
-            b"access" | b"faccessat" | b"faccessat2" => {}
-            _ => self.look(pid, call, held)?,
-        }
-        Ok(())
-    }
-
-    fn change_folder(&mut self, pid: u32, path: Vec<u8>) {
-        self.files.add_folder(&path);
-        self.processes.set_folder(pid, path);
-    }
-
-    fn remove(&mut self, path: Option<Vec<u8>>, is_folder: bool) {
-        match path {
-            Some(path) if is_folder => self.files.remove_folder(&path),
-            Some(path) => self.files.unlink(path),
-            None => {}
-        }
-    }
-
-    fn rename(&mut self, paths: (Option<Vec<u8>>, Option<Vec<u8>>), is_exchange: bool) {
-        if let (Some(from), Some(to)) = paths {
-            if is_exchange {
-                self.files.exchange(from, to);
-            } else {
-                self.files.rename(from, &to);
-            }
-        }
-    }
-
-    fn link(
-        &mut self,
-        pid: u32,
-        call: &Call<'_>,
-        paths: (Option<Vec<u8>>, Option<Vec<u8>>),
-    ) -> Result<(), String> {
-        let (Some(from), Some(to)) = paths else { return Ok(()) };
-        // A file without a path gets one by its descriptor.
-        const OWN: &[u8] = b"/proc/self/fd/";
-        let by_number = from.strip_prefix(OWN).and_then(|number| str::from_utf8(number).ok()?.parse().ok());
-        let fd = match by_number {
-            Some(number) => Some(Fd { number: Some(number), path: None }),
-            None if call.has(4, "AT_EMPTY_PATH") => Some(call.fd(0)?),
-            None => None,
-        };
-        let Some(fd) = fd else {
-            let file = self.files.at_path(&from);
-            self.files.link(file, &to);
-            return Ok(());
-        };
-        if let Some(open) = self.descriptor(pid, &fd)?
-            && let Object::File(file) = self.processes.open(open).object
-        {
-            self.files.link(file, &to);
-        }
-        Ok(())
-    }
-
-    fn special(&mut self, pid: u32, call: &Call<'_>, folder: Option<usize>, at: usize) -> Result<(), String> {
-        if let Some(path) = self.path(pid, call, folder, at)? {
-            if call.has(at + 1, "S_IFREG") {
-                self.files.add(&path, Origin::New, true);
-            } else {
-                self.files.add_other(path);
-            }
-        }
-        Ok(())
-    }
-
-    /// The `stat` family: kinds and sizes.
-    fn look(&mut self, pid: u32, call: &Call<'_>, held: Option<u64>) -> Result<(), String> {
-        let (folder, path, answer) = match call.name {
-            b"fstat" | b"fstat64" => (Some(0), None, 1),
-            b"newfstatat" | b"fstatat64" => (Some(0), Some(1), 2),
-            b"statx" => (Some(0), Some(1), 4),
-            _ => (None, Some(0), 1),
-        };
-        let answer = call.get(answer)?;
-        let is_of_fd = match path {
-            None => true,
-            Some(at) => call.string(at)?.is_empty() || call.get(at)? == b"NULL",
-        };
-        if has(answer, "S_IFDIR") {
-            if let (false, Some(at)) = (is_of_fd, path)
-                && let Some(path) = self.path(pid, call, folder, at)?
-            {
-                self.files.add_folder(&path);
-            }
-            return Ok(());
-        }
-        let Some(size) = size(answer).filter(|_| has(answer, "S_IFREG")) else { return Ok(()) };
-        let file = match (is_of_fd, path) {
-            (false, Some(at)) => {
-                let path = self.path(pid, call, folder, at)?;
-                path.and_then(|path| self.files.find(&path))
-            }
-            _ => self.file(pid, call, 0, held)?.map(|(_, file)| file),
-        };
-        if let Some(file) = file {
-            self.files.learn_size(file, size);
-        }
-        Ok(())
-    }
 }
 
 /// The offset in the fourth argument; -1 is that of the descriptor.
 fn at(call: &Call<'_>) -> Result<Place, String> {
     Ok(call.positive(3)?.map_or(Place::Offset, Place::At))
-}
-
-/// The size in a printed `struct stat` or `statx`.
-fn size(text: &[u8]) -> Option<u64> {
-    let at = memchr::memmem::find(text, b"_size=")? + b"_size=".len();
-    let digits = text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    str::from_utf8(&text[at..at + digits]).ok()?.parse().ok()
 }
 
 /// A write hint behind a pointer, by name or number.

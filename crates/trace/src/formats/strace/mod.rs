@@ -19,6 +19,7 @@
 mod calls;
 mod files;
 mod line;
+mod paths;
 mod processes;
 #[cfg(test)]
 mod tests;
@@ -124,7 +125,7 @@ impl Strace {
                 // Back by most of a day is midnight; by less, a clock that was set.
                 self.days += u64::from(ns + DAY_NS / 2 < self.last);
                 self.last = ns;
-                self.now = (self.days * DAY_NS + ns).saturating_sub(first);
+                self.now = self.days.saturating_mul(DAY_NS).saturating_add(ns).saturating_sub(first);
             }
             (None, None) => {}
             (Some(_), None) => return Err("no time: expected one as in the lines before".to_owned()),

@@ -68,7 +68,7 @@ fn check(cases: &[(&str, &[&str])]) {
 #[test]
 fn calls_on_descriptors() {
     const NEW: &str = "openat(AT_FDCWD, \"a\", O_RDWR|O_CREAT|O_EXCL, 0644) = 3\n";
-    let cases: [(&str, &[&str]); 26] = [
+    let cases: [(&str, &[&str]); 27] = [
         ("write(3, \"x\"..., 100) = 60\nwrite(3, \"\", 5) = 5", &["write 1 0 60", "write 1 60 5"]),
         ("write(3, \"a) = -1 \\\" <unfinished ...>\", 24)   = 24 <0.000012>", &["write 1 0 24"]),
         ("writev(3, [{iov_base=\"a,b\", iov_len=3}, {iov_base=\")\", iov_len=1}], 2) = 4", &["write 1 0 4"]),
@@ -93,6 +93,11 @@ fn calls_on_descriptors() {
         ("fallocate(3, FALLOC_FL_ZERO_RANGE, 0, 10) = 0", &["alloc 1 0 10"]),
         ("fallocate(3, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) = 0", &["skipped 1"]),
         ("fsync(3) = 0\nfdatasync(3) = 0", &["fsync 1", "fdatasync 1"]),
+        (
+            "sync_file_range(3, 8, 9223372036854775807, SYNC_FILE_RANGE_WRITE) = 0\n\
+             fallocate(3, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 4096, 9223372036854771711) = 0",
+            &["syncrange 1 8", "punch 1 4096 140737488355328"],
+        ),
         (
             "sync_file_range(3, 8, 16, SYNC_FILE_RANGE_WAIT_BEFORE) = 0\nsync_file_range(3, 8, 16, SYNC_FILE_RANGE_WRITE) = 0",
             &["syncrange 1 8 16"],
