@@ -358,7 +358,7 @@ impl Iterator for FileOps {
                 return Some(Err(error));
             }
             if self.at_end && !self.has_begun {
-                let hint = self.calls.hint().map(|hint| format!(": {hint}")).unwrap_or_default();
+                let hint = self.calls.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
                 let place = format!("after line {}", self.lines.number());
                 let message = format!("no records: expected operations that change files{hint}");
                 return Some(Err(self.gate.fail(place, message)));

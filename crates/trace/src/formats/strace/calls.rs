@@ -29,6 +29,7 @@ pub(super) struct System {
 }
 
 /// Where a write or read is.
+#[derive(Clone, Copy, Debug)]
 enum Place {
     /// Where the descriptor stands, which moves on.
     Offset,
@@ -36,9 +37,12 @@ enum Place {
 }
 
 impl System {
-    fn closed(&mut self, object: Option<Object>) {
-        if let Some(Object::File(file)) = object {
-            self.files.closed(file);
+    /// Descriptors were closed; these are the objects that none leads to any more.
+    fn closed(&mut self, objects: impl IntoIterator<Item = Object>) {
+        for object in objects {
+            if let Object::File(file) = object {
+                self.files.closed(file);
+            }
         }
     }
 
@@ -84,15 +88,13 @@ impl System {
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
-        for object in self.processes.exit(pid) {
-            self.closed(Some(object));
-        }
+        let objects = self.processes.exit(pid);
+        self.closed(objects);
     }
 
     pub(super) fn supersede(&mut self, thread: u32, pid: u32) {
-        for object in self.processes.supersede(thread, pid) {
-            self.closed(Some(object));
-        }
+        let objects = self.processes.supersede(thread, pid);
+        self.closed(objects);
     }
 
     /// What a descriptor leads to. With `-y` the path beside it makes known what was opened before the
@@ -524,9 +526,8 @@ impl System {
         match call.name {
             b"unshare" => self.processes.unshare(pid, together.files, together.folder)?,
             b"execve" | b"execveat" => {
-                for object in self.processes.exec(pid)? {
-                    self.closed(Some(object));
-                }
+                let objects = self.processes.exec(pid)?;
+                self.closed(objects);
             }
             _ => {
                 let child =

@@ -104,7 +104,7 @@ fn name_of(path: &[u8]) -> &[u8] {
 
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    files: Vec<File>,
+    known: Vec<File>,
     paths: BTreeMap<Vec<u8>, usize>,
     folders: BTreeSet<Vec<u8>>,
     /// Paths that were asked for in vain.
@@ -220,8 +220,8 @@ impl Files {
 
     /// Makes a file known; without a link it goes with its last descriptor.
     pub(super) fn add(&mut self, path: &[u8], origin: Origin, is_linked: bool) -> usize {
-        let file = self.files.len();
-        self.files.push(File {
+        let file = self.known.len();
+        self.known.push(File {
             number: 0,
             origin,
             size: 0,
@@ -250,16 +250,16 @@ impl Files {
 
     /// Whether a path leads to the file of a descriptor.
     pub(super) fn leads_to(&self, path: &[u8], file: usize) -> bool {
-        self.files[file].path == path || self.find(path) == Some(file)
+        self.known[file].path == path || self.find(path) == Some(file)
     }
 
     pub(super) fn size(&self, file: usize) -> u64 {
-        self.files[file].size
+        self.known[file].size
     }
 
     /// A size that the system reports.
     pub(super) fn learn_size(&mut self, file: usize, size: u64) {
-        let file = &mut self.files[file];
+        let file = &mut self.known[file];
         if file.number == 0 && file.origin == Origin::Unsure && size > 0 {
             file.origin = Origin::Old;
         }
@@ -270,14 +270,14 @@ impl Files {
     }
 
     fn push(&mut self, file: usize, kind: FileOpKind, offset: u64, len: u64, path: Option<&[u8]>) {
-        let (at, writer, file) = (self.at, self.writer, self.files[file].number);
+        let (at, writer, file) = (self.at, self.writer, self.known[file].number);
         let path = path.map(|path| String::from_utf8_lossy(path).into_owned());
         self.steps.push_back(Step { op: FileOp { at, kind, writer, file, offset, len }, path });
     }
 
     /// The first operation of a file.
     fn appear(&mut self, file: usize) -> bool {
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         if known.number > 0 || !known.is_recorded {
             return known.is_recorded;
         }
@@ -298,7 +298,7 @@ impl Files {
     }
 
     pub(super) fn read(&mut self, file: usize, offset: u64, len: u64) {
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         if len == 0 {
             return;
         }
@@ -316,7 +316,7 @@ impl Files {
             return;
         }
         self.ask(file, FileOpKind::Write, offset, len);
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         known.size = known.size.max(offset.saturating_add(len));
         match sync {
             Sync::Nothing => drop(self.unsynced.insert(file)),
@@ -334,7 +334,7 @@ impl Files {
     /// Every file is synced: the data of all, and the last one with its metadata, which flushes.
     pub(super) fn sync_all(&mut self) {
         let mut files: Vec<usize> = std::mem::take(&mut self.unsynced).into_iter().collect();
-        files.retain(|&file| self.files[file].is_recorded);
+        files.retain(|&file| self.known[file].is_recorded);
         let last = files.pop();
         for file in files {
             self.ask(file, FileOpKind::SyncRange, 0, 0);
@@ -346,13 +346,13 @@ impl Files {
 
     pub(super) fn truncate(&mut self, file: usize, size: u64) {
         self.ask(file, FileOpKind::Truncate, size, 0);
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         (known.size, known.is_size_known) = (size, true);
     }
 
     /// `O_TRUNC`: of a file that is empty nothing is cut off.
     pub(super) fn empty(&mut self, file: usize) {
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         if known.number == 0 && known.origin == Origin::Unsure {
             // Whatever it was, it is as good as new.
             known.origin = Origin::New;
@@ -363,16 +363,16 @@ impl Files {
     }
 
     pub(super) fn grow(&mut self, file: usize, end: u64) {
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         known.size = known.size.max(end);
     }
 
     pub(super) fn opened(&mut self, file: usize) {
-        self.files[file].opens += 1;
+        self.known[file].opens += 1;
     }
 
     pub(super) fn closed(&mut self, file: usize) {
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         known.opens -= 1;
         if known.opens > 0 {
             return;
@@ -385,7 +385,7 @@ impl Files {
 
     /// A file without a path and without a descriptor is gone.
     fn delete_if_gone(&mut self, file: usize) {
-        let known = &self.files[file];
+        let known = &self.known[file];
         if known.links == 0 && known.opens == 0 {
             self.delete(file);
         }
@@ -393,15 +393,15 @@ impl Files {
 
     fn delete(&mut self, file: usize) {
         self.unsynced.remove(&file);
-        let size = self.files[file].size;
+        let size = self.known[file].size;
         self.ask(file, FileOpKind::Delete, 0, size);
-        self.files[file].is_recorded = false;
+        self.known[file].is_recorded = false;
     }
 
     /// What was unlinked and never closed is gone at the end.
     pub(super) fn finish(&mut self) {
-        for file in 0..self.files.len() {
-            let known = &self.files[file];
+        for file in 0..self.known.len() {
+            let known = &self.known[file];
             if known.is_recorded && known.links == 0 {
                 self.delete(file);
             } else if known.origin == Origin::Unsure && known.number == 0 {
@@ -420,13 +420,13 @@ impl Files {
 
     fn lose(&mut self, path: &[u8], file: usize) {
         self.paths.remove(path);
-        self.files[file].links -= 1;
+        self.known[file].links -= 1;
         self.delete_if_gone(file);
     }
 
     /// One more path for a file.
     pub(super) fn link(&mut self, file: usize, path: &[u8]) {
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         known.links += 1;
         if known.links == 1 {
             known.path = path.to_vec();
@@ -467,20 +467,20 @@ impl Files {
         if self.appear(file) {
             self.push(file, FileOpKind::Rename, 0, 0, Some(to));
         }
-        let known = &mut self.files[file];
+        let known = &mut self.known[file];
         known.path = to.to_vec();
         known.is_recorded |= self.scope.holds(to);
     }
 
-    pub(super) fn exchange(&mut self, one: Vec<u8>, other: Vec<u8>) {
-        if self.is_folder(&one) || self.is_folder(&other) || one == other {
+    pub(super) fn exchange(&mut self, one: &[u8], other: &[u8]) {
+        if self.is_folder(one) || self.is_folder(other) || one == other {
             return;
         }
-        let (first, second) = (self.at_path(&one), self.at_path(&other));
+        let (first, second) = (self.at_path(one), self.at_path(other));
         if first != second {
-            self.moved(first, one.clone(), &other);
+            self.moved(first, one.to_vec(), other);
             // The place is taken by the first one now, which must stay there.
-            self.moved(second, Vec::new(), &one);
+            self.moved(second, Vec::new(), one);
         }
     }
 
@@ -505,9 +505,9 @@ impl Files {
         for (path, file) in paths {
             self.paths.remove(&path);
             let new = moved(&path);
-            if self.files[file].path == path {
-                self.files[file].path.clone_from(&new);
-                self.files[file].is_recorded |= self.scope.holds(&new);
+            if self.known[file].path == path {
+                self.known[file].path.clone_from(&new);
+                self.known[file].is_recorded |= self.scope.holds(&new);
             }
             self.place(&new, file);
         }

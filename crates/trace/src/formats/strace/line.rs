@@ -303,8 +303,7 @@ fn path(text: &[u8], after: &[u8]) -> Path {
         text.len()
     };
     let bytes = unescape(&text[..end]);
-    const DELETED: &[u8] = b"(deleted)";
-    let is_deleted = after.starts_with(DELETED) || bytes.ends_with(b" (deleted)");
+    let is_deleted = after.starts_with(b"(deleted)") || bytes.ends_with(b" (deleted)");
     let bytes = bytes.strip_suffix(b" (deleted)").map_or(bytes.clone(), <[u8]>::to_vec);
     Path { bytes, is_deleted }
 }
@@ -426,13 +425,11 @@ impl Call<'_> {
 
 /// A descriptor with its path, if it is one.
 pub(super) fn descriptor(text: &[u8]) -> Option<Fd> {
-    let (number, after) = match text.strip_prefix(b"AT_FDCWD") {
-        Some(after) => (None, after),
-        None => {
-            let end = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
-            let number = str::from_utf8(&text[..end]).ok()?.parse().ok()?;
-            (Some(number), &text[end..])
-        }
+    let (number, after) = if let Some(after) = text.strip_prefix(b"AT_FDCWD") {
+        (None, after)
+    } else {
+        let end = text.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
+        (Some(str::from_utf8(&text[..end]).ok()?.parse().ok()?), &text[end..])
     };
     let path = match after.first() {
         Some(b'<') => {

@@ -3,8 +3,8 @@
 //! Made by `strace -f -y -ttt -s 0 -o FILE -e trace=%file,%desc,%process,sync,msync PROGRAM`. Lines are those
 //! of one process or of several, with numbers in front (`-o`) or in brackets; calls in two pieces are joined.
 //! Of the calls that succeeded, those on regular files become operations of the format `ops`. Descriptors,
-//! their offsets and paths are followed as the kernel does: they are inherited, shared, duplicated, and closed
-//! by `execve`. Lengths are results, so that strings may be cut short.
+//! their offsets and paths are followed as the kernel does: they are inherited, shared, duplicated, and
+//! closed by `execve`. Lengths are results, so that strings may be cut short.
 //!
 //! * A call counts at the time of the line with its result. Times may be seconds since 1970 (`-ttt`), a time
 //!   of day (`-t`, `-tt`) or distances (`-r`); without them the order is all there is.
@@ -195,7 +195,7 @@ impl Calls for Strace {
         Some(if queued > 0 {
             format!("{queued} requests went through io_uring or io_submit, which strace does not show")
         } else {
-            "dir=... names the directories that matter".to_owned()
+            "strace:dir=DIRECTORY names where they are".to_owned()
         })
     }
 }

@@ -82,7 +82,7 @@ impl System {
     fn rename(&mut self, paths: (Option<Vec<u8>>, Option<Vec<u8>>), is_exchange: bool) {
         if let (Some(from), Some(to)) = paths {
             if is_exchange {
-                self.files.exchange(from, to);
+                self.files.exchange(&from, &to);
             } else {
                 self.files.rename(from, &to);
             }
@@ -97,8 +97,8 @@ impl System {
     ) -> Result<(), String> {
         let (Some(from), Some(to)) = paths else { return Ok(()) };
         // A file without a path gets one by its descriptor.
-        const OWN: &[u8] = b"/proc/self/fd/";
-        let by_number = from.strip_prefix(OWN).and_then(|number| str::from_utf8(number).ok()?.parse().ok());
+        let by_number =
+            from.strip_prefix(b"/proc/self/fd/").and_then(|number| str::from_utf8(number).ok()?.parse().ok());
         let fd = match by_number {
             Some(number) => Some(Fd { number: Some(number), path: None }),
             None if call.has(4, "AT_EMPTY_PATH") => Some(call.fd(0)?),

@@ -145,7 +145,7 @@ pub(super) struct Together {
 
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    processes: BTreeMap<u32, Process>,
+    known: BTreeMap<u32, Process>,
     tables: Shared<Table>,
     folders: Shared<Vec<u8>>,
     memories: Shared<BTreeMap<u64, Mapping>>,
@@ -163,7 +163,7 @@ impl Processes {
 
     /// The process of a line without a number: the only one there is, else one that gets the number 0.
     pub(super) fn only(&self) -> u32 {
-        match (self.processes.first_key_value(), self.processes.len()) {
+        match (self.known.first_key_value(), self.known.len()) {
             (Some((&pid, _)), 1) => pid,
             _ => 0,
         }
@@ -172,15 +172,15 @@ impl Processes {
     /// Makes a process known. One that was never seen is the child of a call that has not ended, or was
     /// there before.
     pub(super) fn meet(&mut self, pid: u32) -> Result<(), String> {
-        if self.processes.contains_key(&pid) {
+        if self.known.contains_key(&pid) {
             return Ok(());
         }
         let is_waiting = |process: &Process| {
             process.pending.as_ref().is_some_and(|pending| pending.makes_process && pending.child.is_none())
         };
-        let parent = self.processes.iter().find(|(_, process)| is_waiting(process)).map(|(&pid, _)| pid);
+        let parent = self.known.iter().find(|(_, process)| is_waiting(process)).map(|(&pid, _)| pid);
         if let Some(parent) = parent {
-            let pending = self.processes.get_mut(&parent).and_then(|process| process.pending.as_mut());
+            let pending = self.known.get_mut(&parent).and_then(|process| process.pending.as_mut());
             let together = pending.map(|pending| {
                 pending.child = Some(pid);
                 Together::of(&pending.text)
@@ -188,11 +188,11 @@ impl Processes {
             return together.map_or(Ok(()), |together| self.make(parent, pid, together));
         }
         // Without numbers so far there was one process, which has one now.
-        if self.processes.len() == 1
-            && let Some(mut process) = self.processes.remove(&0)
+        if self.known.len() == 1
+            && let Some(mut process) = self.known.remove(&0)
         {
             process.leader = pid;
-            self.processes.insert(pid, process);
+            self.known.insert(pid, process);
             return Ok(());
         }
         let process = Process {
@@ -202,7 +202,7 @@ impl Processes {
             leader: pid,
             pending: None,
         };
-        self.processes.insert(pid, process);
+        self.known.insert(pid, process);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl Processes {
     }
 
     fn make(&mut self, parent: u32, child: u32, together: Together) -> Result<(), String> {
-        if parent == child || self.processes.contains_key(&child) {
+        if parent == child || self.known.contains_key(&child) {
             return Ok(());
         }
         let Process { table, folder, memory, leader, .. } = *self.get(parent);
@@ -224,7 +224,7 @@ impl Processes {
             leader: if together.thread { leader } else { child },
             pending: None,
         };
-        self.processes.insert(child, process);
+        self.known.insert(child, process);
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Processes {
 
     /// A process ended: returns what was closed.
     pub(super) fn exit(&mut self, pid: u32) -> Vec<Object> {
-        let Some(process) = self.processes.remove(&pid) else { return Vec::new() };
+        let Some(process) = self.known.remove(&pid) else { return Vec::new() };
         self.folders.leave(process.folder);
         self.memories.leave(process.memory);
         let table = self.tables.leave(process.table).unwrap_or_default();
@@ -291,19 +291,19 @@ impl Processes {
 
     /// A thread took the number of its process.
     pub(super) fn supersede(&mut self, thread: u32, pid: u32) -> Vec<Object> {
-        let Some(mut process) = self.processes.remove(&thread) else { return Vec::new() };
+        let Some(mut process) = self.known.remove(&thread) else { return Vec::new() };
         let closed = self.exit(pid);
         process.leader = pid;
-        self.processes.insert(pid, process);
+        self.known.insert(pid, process);
         closed
     }
 
     fn get(&self, pid: u32) -> &Process {
-        self.processes.get(&pid).expect("met before")
+        self.known.get(&pid).expect("met before")
     }
 
     fn get_mut(&mut self, pid: u32) -> &mut Process {
-        self.processes.get_mut(&pid).expect("met before")
+        self.known.get_mut(&pid).expect("met before")
     }
 
     /// The number of the process that a thread belongs to.
@@ -331,7 +331,7 @@ impl Processes {
     /// The call ended: returns what was closed.
     pub(super) fn end(&mut self, pid: u32) -> Option<Object> {
         // The process is gone if it gave its number to another one.
-        let pending = self.processes.get_mut(&pid)?.pending.take()?;
+        let pending = self.known.get_mut(&pid)?.pending.take()?;
         pending.held.and_then(|open| self.release(open))
     }
 
