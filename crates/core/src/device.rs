@@ -31,7 +31,8 @@ pub struct Issue {
     pub sender: Sender,
     /// Of a program, bytes that the controller has from earlier commands: they move over the bus besides
     /// `transfer`, and do not cross the link to the host. Of an erase, pages that its time depends on, if
-    /// these are not all that were programmed.
+    /// these are not all that were programmed. Of a read, bytes in further units of the same flash page that
+    /// the next reads ask for with the same issue ([`Capabilities::units_per_page`]).
     pub held: u32,
 }
 
@@ -226,6 +227,9 @@ pub struct Capabilities {
     /// that stripes its writes fills such a unit before it goes to the next die; each page is still
     /// programmed by a call of its own.
     pub program_pages: u32,
+    /// Pages of a block as a layer sees them that lie in one flash page, from 1. Where there are several, one
+    /// array read can serve reads of the same command that follow each other ([`Issue::held`]).
+    pub units_per_page: u32,
     /// A program that is complete survives a loss of power without a [`FlashState::barrier`].
     pub lasting_programs: bool,
     /// DRAM of the device itself, in bytes, where what stands over it is software of the host.
@@ -240,6 +244,7 @@ impl Default for Capabilities {
             stores_data: false,
             partial_transfer: false,
             program_pages: 1,
+            units_per_page: 1,
             lasting_programs: false,
             dram_below: None,
         }

@@ -199,6 +199,7 @@ impl Fields<'_> {
             stores_data: true,
             partial_transfer: flags & 2 != 0,
             program_pages: self.u32(80),
+            units_per_page: 1,
             dram_below: None,
             // A failure of the machine loses what was not synced.
             lasting_programs: false,

@@ -1,6 +1,10 @@
 //! Simulated flash media: state and rules in [`Nand`], time in a [`Scheduler`], both joined to a
 //! [`nandscape_core::FlashDevice`] by [`Timed`].
 //!
+//! A layer may see other pages than the flash has: the device compresses ([`Packing`]), or maps units smaller
+//! than a page ([`unit_geometry`]). The medium then keeps the pages of the layer; only time knows those of
+//! the flash.
+//!
 //! State changes at submission, time passes in the scheduler. Decorators (faults, recording) hold another
 //! [`Medium`], so a medium with bytes and one without share them.
 
@@ -11,6 +15,7 @@ mod packing;
 mod payload;
 pub mod scheduler;
 mod timed;
+mod units;
 
 pub use nand::{BadBlocks, Nand, NandOptions};
 pub use packing::Packing;
@@ -21,6 +26,7 @@ pub use scheduler::{
     GcOrder, HostLink, Intake, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
 };
 pub use timed::Timed;
+pub use units::unit_geometry;
 
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn};
 

@@ -1,6 +1,7 @@
 //! A medium and a scheduler joined to a flash device, with the counters by cause.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
 
+use crate::units::UnitPages;
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError, FlashResult,
@@ -18,7 +19,15 @@ pub struct Timed<M, S> {
     page_bytes: u32,
     /// Reads of places that hold nothing, which the medium does not see.
     unmapped_reads: u64,
-    packed: Option<Packed>,
+    /// Where pages as a layer sees them are no flash pages.
+    layout: Option<Box<Layout>>,
+}
+
+/// How pages as a layer sees them lie in flash pages.
+#[derive(Clone, Debug)]
+enum Layout {
+    Packed(Packed),
+    Units(UnitPages),
 }
 
 /// Compression, and the flash operations that it left, counted apart from the causes.
@@ -34,7 +43,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         let capabilities = medium.capabilities();
         let page_bytes = medium.geometry().page_bytes;
         let causes = CauseTable::default();
-        Self { medium, scheduler, causes, capabilities, page_bytes, unmapped_reads: 0, packed: None }
+        Self { medium, scheduler, causes, capabilities, page_bytes, unmapped_reads: 0, layout: None }
     }
 
     /// A device that answers programs from a buffer, which a loss of power empties.
@@ -48,12 +57,104 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
     /// the flash.
     #[must_use]
     pub fn compressing(self, packing: Packing) -> Self {
-        Self { packed: Some(Packed { packing, totals: OpCounts::default() }), ..self }
+        let packed = Packed { packing, totals: OpCounts::default() };
+        Self { layout: Some(Box::new(Layout::Packed(packed))), ..self }
+    }
+
+    /// A device whose flash pages hold `units` pages as a layer sees them: the medium has the shape that
+    /// [`crate::unit_geometry`] gave, the scheduler that of the flash.
+    #[must_use]
+    pub fn with_units(mut self, units: u32) -> Self {
+        assert!(!self.capabilities.out_of_order_program, "the pages of a block are filled in order");
+        self.capabilities.program_pages *= units;
+        self.capabilities.units_per_page = units;
+        let units = UnitPages::new(self.medium.geometry(), units);
+        Self { layout: Some(Box::new(Layout::Units(units))), ..self }
     }
 
     /// The medium below.
     pub const fn medium(&self) -> &M {
         &self.medium
+    }
+
+    /// Reads a page as the layer sees it, where that is no flash page.
+    #[inline(never)]
+    fn read_laid_out(&mut self, page: Ppn, transfer: u32, is_mapped: bool, issue: Issue) -> Token {
+        let transfer = self.transfer(transfer);
+        match self.layout.as_deref_mut() {
+            Some(Layout::Units(units)) => {
+                self.causes.row(issue.cause).reads += 1;
+                if let Some(done) = units.take(units.page(page), transfer, &issue) {
+                    return done;
+                }
+                self.read_unit(page, transfer, is_mapped, issue)
+            }
+            Some(Layout::Packed(packed)) => {
+                let packed = *packed;
+                self.read_packed(packed, page, is_mapped, issue)
+            }
+            None => unreachable!("asked only with a layout"),
+        }
+    }
+
+    /// Reads a unit and those that the issue says follow it, from the controller while their page is open.
+    fn read_unit(&mut self, unit: Ppn, transfer: u32, is_mapped: bool, issue: Issue) -> Token {
+        let Some(Layout::Units(units)) = self.layout.as_deref_mut() else { return issue.after };
+        let (block, index) = units.per_block.split(unit.0);
+        if is_mapped && !units.is_full_page(index, self.medium.write_pointer(BlockId(block))) {
+            let after = self.scheduler.join(issue.after, *units.arrivals(block));
+            return if issue.sender == Sender::Device {
+                after
+            } else {
+                self.scheduler.pass(Way::Out, transfer, issue.at, after)
+            };
+        }
+        let page = units.page(unit);
+        let op = TimedOp::Read { page, transfer: transfer + issue.held };
+        let done = self.submit(op, unit, issue);
+        if issue.held > 0
+            && let Some(Layout::Units(units)) = self.layout.as_deref_mut()
+        {
+            units.brings(page, &issue, done);
+        }
+        done
+    }
+
+    /// Programs a page as the layer sees it, where that is no flash page.
+    #[inline(never)]
+    fn program_laid_out(&mut self, page: Ppn, transfer: u32, issue: Issue) -> Token {
+        match self.layout.as_deref() {
+            Some(Layout::Packed(packed)) => {
+                let packed = *packed;
+                self.program_packed(packed, page, issue)
+            }
+            _ => self.program_unit(page, transfer, issue),
+        }
+    }
+
+    /// Takes a unit into the open page of its block; the last one of a page programs it. The program waits
+    /// for the units that come from flash; those of the host cross the link in their order.
+    fn program_unit(&mut self, unit: Ppn, transfer: u32, issue: Issue) -> Token {
+        self.causes.row(issue.cause).programs += 1;
+        let transfer = self.transfer(transfer);
+        let Some(Layout::Units(units)) = self.layout.as_deref_mut() else { return issue.after };
+        let (page, place) = units.per_page.split(unit.0);
+        let (block, _) = units.per_block.split(unit.0);
+        let earlier = if place == 0 { Token::NONE } else { *units.arrivals(block) };
+        let after = self.scheduler.join(earlier, issue.after);
+        let others = units.per_page.divisor() - 1;
+        if place < others {
+            *units.arrivals(block) = after;
+            return match issue.sender {
+                Sender::Device => issue.after,
+                // The rest of a sector may still be on its way from flash; what the host sent is safe.
+                Sender::Host => self.scheduler.pass(Way::In, transfer, issue.at, Token::NONE),
+                Sender::HostLater => self.scheduler.pass(Way::In, transfer, issue.at, issue.after),
+            };
+        }
+        let held = others * units.unit_bytes + units.unit_bytes.saturating_sub(transfer);
+        let op = TimedOp::Program { page: Ppn(page), transfer, held };
+        self.submit(op, unit, issue.after(after))
     }
 
     /// Reads the flash pages in which a compressed page lies. What is not programmed yet is still in the
@@ -73,8 +174,14 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
             let read = self.scheduler.submit_as(op, issue.sender, issue.at, issue.after);
             done = self.scheduler.join(done, read);
         }
-        self.packed = Some(packed);
+        self.keep(packed);
         done
+    }
+
+    fn keep(&mut self, counted: Packed) {
+        if let Some(Layout::Packed(packed)) = self.layout.as_deref_mut() {
+            *packed = counted;
+        }
     }
 
     /// Programs the flash pages that a compressed page fills.
@@ -94,7 +201,7 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
             let program = self.scheduler.submit_as(op, issue.sender, issue.at, issue.after);
             done = self.scheduler.join(done, program);
         }
-        self.packed = Some(packed);
+        self.keep(packed);
         done
     }
 
@@ -111,18 +218,18 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
             Ok(oob) => oob,
             Err(error) => return Err(self.failed(error, issue)),
         };
-        if let Some(packed) = self.packed {
-            return Ok(PageRead { oob, done: self.read_packed(packed, page, true, issue) });
+        if self.layout.is_some() {
+            return Ok(PageRead { oob, done: self.read_laid_out(page, transfer, true, issue) });
         }
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(PageRead { oob, done: self.submit(op, issue) })
+        Ok(PageRead { oob, done: self.submit(op, page, issue) })
     }
 
-    /// Gives an operation to the scheduler.
+    /// Gives an operation to the scheduler. `page` is what the medium knows its place by.
     #[inline(always)]
-    fn submit(&mut self, op: TimedOp, issue: Issue) -> Token {
-        let factor = self.medium.slow_factor(op.page());
+    fn submit(&mut self, op: TimedOp, page: Ppn, issue: Issue) -> Token {
+        let factor = self.medium.slow_factor(page);
         if factor > 1 {
             self.drag(op, factor, issue);
         }
@@ -146,26 +253,32 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
     /// An operation that was done and failed takes its time and counts, as the medium's own totals do.
     #[cold]
     fn failed(&mut self, error: FlashError, issue: Issue) -> FlashError {
-        if self.packed.is_some() {
-            return error;
-        }
+        let flash_page = |page: Ppn| match self.layout.as_deref() {
+            None => Some(page),
+            Some(Layout::Units(units)) => Some(units.page(page)),
+            Some(Layout::Packed(_)) => None,
+        };
         let row = self.causes.row(issue.cause);
-        let op = match error {
+        let (op, place) = match error {
             FlashError::Uncorrectable { page } | FlashError::Damaged { page } => {
+                let Some(place) = flash_page(page) else { return error };
                 row.reads += 1;
-                TimedOp::Read { page, transfer: self.page_bytes }
+                (TimedOp::Read { page: place, transfer: self.page_bytes }, page)
             }
             FlashError::ProgramFailed { page } => {
+                let Some(place) = flash_page(page) else { return error };
                 row.programs += 1;
-                TimedOp::Program { page, transfer: self.page_bytes, held: 0 }
+                (TimedOp::Program { page: place, transfer: self.page_bytes, held: 0 }, page)
             }
             FlashError::EraseFailed { block } => {
+                let page = self.medium.geometry().page(block, 0);
+                let Some(place) = flash_page(page) else { return error };
                 row.erases += 1;
-                TimedOp::Erase { page: self.medium.geometry().page(block, 0), pages: 0 }
+                (TimedOp::Erase { page: place, pages: 0 }, page)
             }
             _ => return error,
         };
-        self.submit(op, issue);
+        self.submit(op, place, issue);
         error
     }
 
@@ -202,9 +315,11 @@ impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
 
     fn tally(&self) -> MediumTally<'_> {
         let mut tally = self.medium.tally();
-        match &self.packed {
-            None => tally.totals.reads += self.unmapped_reads,
-            Some(packed) => tally.totals = OpCounts { erases: tally.totals.erases, ..packed.totals },
+        match self.layout.as_deref() {
+            Some(Layout::Packed(packed)) => {
+                tally.totals = OpCounts { erases: tally.totals.erases, ..packed.totals };
+            }
+            _ => tally.totals.reads += self.unmapped_reads,
         }
         tally
     }
@@ -213,12 +328,15 @@ impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
         self.causes = CauseTable::default();
         self.medium.reset_tally();
         self.unmapped_reads = 0;
-        if let Some(packed) = &mut self.packed {
+        if let Some(Layout::Packed(packed)) = self.layout.as_deref_mut() {
             packed.totals = OpCounts::default();
         }
     }
 
     fn reset_time(&mut self, at: SimTime) {
+        if let Some(Layout::Units(units)) = self.layout.as_deref_mut() {
+            units.reset();
+        }
         self.scheduler.reset(at);
     }
 }
@@ -253,14 +371,14 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         if let Err(error) = self.medium.program(page, oob, data) {
             return Err(self.failed(error, issue));
         }
-        if let Some(packed) = self.packed {
-            return Ok(self.program_packed(packed, page, issue));
+        if self.layout.is_some() {
+            return Ok(self.program_laid_out(page, transfer, issue));
         }
         self.causes.row(issue.cause).programs += 1;
         // A device that moves whole pages moves what is held with them.
         let held = if self.capabilities.partial_transfer { issue.held } else { 0 };
         let op = TimedOp::Program { page, transfer: self.transfer(transfer), held };
-        Ok(self.submit(op, issue))
+        Ok(self.submit(op, page, issue))
     }
 
     #[inline(always)]
@@ -270,12 +388,14 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
             return Err(self.failed(error, issue));
         }
         self.causes.row(issue.cause).erases += 1;
-        let page = match &self.packed {
-            None => self.medium.geometry().page(block, 0),
-            Some(packed) => packed.packing.flash_page(block.0, 0),
+        let first = self.medium.geometry().page(block, 0);
+        let (page, pages) = match self.layout.as_deref() {
+            None => (first, pages),
+            Some(Layout::Packed(packed)) => (packed.packing.flash_page(block.0, 0), pages),
+            // Of a page that is not full nothing is on flash.
+            Some(Layout::Units(units)) => (units.page(first), units.per_page.quotient(pages)),
         };
-        let op = TimedOp::Erase { page, pages };
-        Ok(self.submit(op, issue))
+        Ok(self.submit(TimedOp::Erase { page, pages }, first, issue))
     }
 
     fn mark_bad(&mut self, block: BlockId) {
@@ -283,13 +403,16 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
     }
 
     fn read_unmapped(&mut self, page: Ppn, transfer: u32, issue: Issue) -> FlashResult<Token> {
-        if let Some(packed) = self.packed {
-            return Ok(self.read_packed(packed, page, false, issue));
+        if matches!(self.layout.as_deref(), Some(Layout::Packed(_))) {
+            return Ok(self.read_laid_out(page, transfer, false, issue));
         }
         self.unmapped_reads += 1;
+        if self.layout.is_some() {
+            return Ok(self.read_laid_out(page, transfer, false, issue));
+        }
         self.causes.row(issue.cause).reads += 1;
         let op = TimedOp::Read { page, transfer: self.transfer(transfer) };
-        Ok(self.submit(op, issue))
+        Ok(self.submit(op, page, issue))
     }
 }
 

@@ -24,7 +24,7 @@ pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
 use cache::CacheConfig;
 pub use device::DEVICE;
-use device::{geometry, nand_options, packing};
+use device::{geometry, nand_options, packing, units};
 use nandscape_core::registry;
 use nandscape_core::{Geometry, Info, Params, Subsystem, keys};
 use nandscape_ftl::page_map;
@@ -89,6 +89,15 @@ fn layer_info(stack: &StackKind, kind: Option<&str>) -> Result<&'static Info> {
     }
 }
 
+/// The shape that translation layers see.
+fn seen<'a>(
+    flash: &'a Geometry,
+    packing: Option<&'a (Packing, Geometry)>,
+    units: Option<&'a (u32, Geometry)>,
+) -> &'a Geometry {
+    packing.map(|(_, seen)| seen).or(units.map(|(_, seen)| seen)).unwrap_or(flash)
+}
+
 /// A checked configuration: every key known, every value in range.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -97,6 +106,8 @@ pub struct StackConfig {
     pub geometry: Geometry,
     /// Compression by the device, and the shape that translation layers then see.
     pub packing: Option<(Packing, Geometry)>,
+    /// Mapping units of a page where there are several, and the shape that the translation layer then sees.
+    pub units: Option<(u32, Geometry)>,
     /// Rules of the medium.
     pub nand: NandOptions,
     pub timing: Timing,
@@ -183,7 +194,8 @@ impl StackConfig {
         let geometry = geometry(&device)?;
         let timing_options = options_of(&geometry, &timing_params)?;
         let packing = packing(&device, &geometry, timing_options.program_pages)?;
-        let seen = packing.as_ref().map_or(&geometry, |(_, seen)| seen);
+        let units = units(&ftl_params, &device, &geometry, &timing_options.buffer)?;
+        let seen = seen(&geometry, packing.as_ref(), units.as_ref());
         let mut nand = nand_options(&device, timing_options.program_pages)?;
         // Objects are programmed in order, on every device.
         nand.capabilities.out_of_order_program &= stack.info.name != oftl::KIND.info.name;
@@ -195,6 +207,7 @@ impl StackConfig {
             cache,
             geometry,
             packing,
+            units,
             host,
             partition: Partition::check(&geometry, &sets, &namespaces)?,
             nand,
@@ -247,9 +260,10 @@ impl StackConfig {
         all.any(|(name, _)| name != f2fs::ENTRY.info.name)
     }
 
-    /// The shape that translation layers see: that of the flash, unless the device compresses.
+    /// The shape that translation layers see: that of the flash, unless the device compresses or maps units
+    /// smaller than a page.
     pub fn seen_geometry(&self) -> &Geometry {
-        self.packing.as_ref().map_or(&self.geometry, |(_, seen)| seen)
+        seen(&self.geometry, self.packing.as_ref(), self.units.as_ref())
     }
 
     /// How requests are paced: the configured depth, else time stamps where they are real, else depth 32.
@@ -265,7 +279,7 @@ impl StackConfig {
     /// What a stream policy of the host is told of the device.
     pub fn policy_setup(&self, capacity_bytes: u64) -> PolicySetup {
         let streams = self.ftl_params.find(page_map::STREAMS).unwrap_or(0);
-        let page_bytes = u64::from(self.geometry.page_bytes);
+        let page_bytes = u64::from(self.seen_geometry().page_bytes);
         PolicySetup { streams: self.interfaces.host_ids(streams), capacity_bytes, page_bytes }
     }
 

@@ -59,7 +59,7 @@ fn divide<D: FlashDevice + Send + 'static>(
     part: impl Fn(Part<dyn FlashDevice + Send>) -> Result<Box<dyn Ftl + Send>>,
 ) -> Result<NvmSubsystem> {
     let partition = &config.partition;
-    let page_bytes = config.geometry.page_bytes;
+    let page_bytes = config.seen_geometry().page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
     let order = config.has_file_system().then(Order::default);
     let is_alone = partition.layout.is_whole(&config.geometry) && !partition.is_host_side;
@@ -99,7 +99,7 @@ fn set(config: &StackConfig, index: usize, ftl: Box<dyn Ftl + Send>) -> Result<N
             config.ftl
         )));
     }
-    let page_bytes = config.geometry.page_bytes;
+    let page_bytes = config.seen_geometry().page_bytes;
     let moved = if config.nand.capabilities.partial_transfer { page_bytes.min(4096) } else { page_bytes };
     let timing = &config.timing;
     let read_typical_ns = timing.command_ns + timing.read_ns + timing.transfer_ns(moved);
@@ -122,9 +122,10 @@ pub(crate) fn timed<M: Medium<O>, S: Scheduler, O: OutOfBand>(
     if options.buffer.bytes > 0 && options.buffer.is_volatile {
         device = device.with_volatile_buffer();
     }
-    match config.packing {
-        None => device,
-        Some((packing, _)) => device.compressing(packing),
+    match (config.packing, config.units) {
+        (Some((packing, _)), _) => device.compressing(packing),
+        (None, Some((units, _))) => device.with_units(units),
+        (None, None) => device,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::config::StackConfig;
 use crate::error::RunError;
+use nandscape_core::units;
+use nandscape_ftl::page_map;
 use nandscape_sim::{LifetimeResult, Progress, RunResult};
 use std::sync::atomic::AtomicBool;
 
@@ -66,8 +68,26 @@ pub(crate) fn finish(config: &StackConfig, wall_s: f64, result: &mut RunResult) 
     if let (Some(cache), Some(result)) = (&config.cache, &mut result.cache) {
         cache.describe(result);
     }
+    result.notes.extend(partial_units(config, result));
     if result.cache.is_none() || !result.flash.by_cause.is_empty() {
-        let page_bytes = config.geometry.page_bytes;
+        let page_bytes = config.seen_geometry().page_bytes;
         result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, page_bytes);
     }
+}
+
+/// Writes that cover parts of mapping units cost whole ones; says so where they are most of a load.
+fn partial_units(config: &StackConfig, result: &RunResult) -> Option<String> {
+    let host = &result.host;
+    let unit = u64::from(config.seen_geometry().page_bytes);
+    let covered = host.write_pages.saturating_mul(unit);
+    if config.ftl != page_map::INFO.name || host.writes == 0 || covered < 2 * host.write_bytes {
+        return None;
+    }
+    Some(format!(
+        "writes of {} on average rewrite mapping units of {}: {:.1} bytes are programmed for each byte even before collection; \
+         ftl.unit sets a smaller unit",
+        units::format_bytes(host.write_bytes / host.writes),
+        units::format_bytes(unit),
+        covered as f64 / host.write_bytes as f64
+    ))
 }

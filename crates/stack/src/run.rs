@@ -129,7 +129,9 @@ pub fn compare(
 }
 
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {
-    BuildOptions { count_programs: options.count_programs && config.geometry.pages() <= PROGRAM_COUNT_PAGES }
+    BuildOptions {
+        count_programs: options.count_programs && config.seen_geometry().pages() <= PROGRAM_COUNT_PAGES,
+    }
 }
 
 pub fn open_options(config: &StackConfig) -> OpenOptions {
@@ -199,7 +201,7 @@ fn replay_on(
                 .to_owned(),
         );
     }
-    if options.count_programs && config.geometry.pages() > PROGRAM_COUNT_PAGES {
+    if options.count_programs && config.seen_geometry().pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"
         ));

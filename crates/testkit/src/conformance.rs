@@ -30,6 +30,8 @@ pub struct Shape {
     pub geometry: Geometry,
     /// Factory bad blocks.
     pub bad: Vec<BlockId>,
+    /// Pages that lie in one flash page.
+    pub units: u32,
 }
 
 /// What a run saw, so that a test can tell that it tested something.
@@ -73,7 +75,9 @@ pub fn shapes() -> Vec<Shape> {
             .checked()
             .expect("a possible shape"),
             bad: bad.iter().map(|block| BlockId(*block)).collect(),
+            units: 1,
         };
+    let units = |units, shape| Shape { units, ..shape };
     vec![
         shape("one unit", (1, 1, 1, 24, 4), 512, 512, &[]),
         shape("two channels, two LUNs", (2, 2, 1, 8, 8), 1024, 512, &[]),
@@ -82,6 +86,8 @@ pub fn shapes() -> Vec<Shape> {
         shape("one page a block", (4, 1, 1, 16, 1), 512, 512, &[]),
         shape("bad blocks", (2, 2, 1, 12, 4), 1024, 1024, &[0, 5, 12, 13, 40]),
         shape("a bad unit", (2, 1, 1, 10, 4), 512, 512, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        units(4, shape("four units a page", (2, 2, 1, 8, 8), 512, 512, &[3])),
+        units(3, shape("three units of two sectors a page", (2, 1, 1, 12, 12), 1024, 512, &[])),
     ]
 }
 
@@ -98,7 +104,17 @@ pub fn device<S: Scheduler>(shape: &Shape, out_of_order_program: bool) -> Device
     let capabilities = Capabilities { out_of_order_program, stores_data: true, ..Capabilities::default() };
     let bad_blocks = BadBlocks::List(shape.bad.clone());
     let nand = Nand::new(shape.geometry, &NandOptions { bad_blocks, capabilities, ..NandOptions::default() });
-    Timed::new(nand.expect("bad blocks inside the device"), S::new(&shape.geometry, &TIMING))
+    let nand = nand.expect("bad blocks inside the device");
+    if shape.units == 1 || out_of_order_program {
+        return Timed::new(nand, S::new(&shape.geometry, &TIMING));
+    }
+    let Geometry { pages_per_block, page_bytes, .. } = shape.geometry;
+    let flash = Geometry {
+        pages_per_block: pages_per_block / shape.units,
+        page_bytes: page_bytes * shape.units,
+        ..shape.geometry
+    };
+    Timed::new(nand, S::new(&flash, &TIMING)).with_units(shape.units)
 }
 
 /// Random steps. The habits (alignment, request size, share of overwrites) change from seed to seed.

@@ -1,6 +1,6 @@
 //! Garbage collection, static wear levelling and what is done about blocks that fail.
 
-use super::PageMap;
+use super::{PageMap, ValidPages};
 use crate::parts::base::{LOST, READS};
 use crate::victim::{BlockInfo, BlockState};
 use nandscape_core::{
@@ -238,7 +238,13 @@ impl<D: FlashDevice> PageMap<D> {
             {
                 self.device.prepare_read(next);
             }
-            let copied = match self.copy_page(domain, page, log, buffer, issue) {
+            let along = if self.units_per_page.divisor() > 1 {
+                let left = most - self.moves.len() as u32;
+                self.bytes_along_in(page, pages, left)
+            } else {
+                0
+            };
+            let copied = match self.copy_page(domain, (page, along), log, buffer, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {
                     self.copy_or_mark(domain, page, log, buffer, issue)
                 }
@@ -270,19 +276,34 @@ impl<D: FlashDevice> PageMap<D> {
         failed.map_or(Ok(done), Err)
     }
 
-    /// Copies one page to a log and notes the move.
+    /// Bytes of the pages that are moved after `page` and lie in the same flash page; at most `left` are
+    /// moved, `page` among them.
+    fn bytes_along_in(&self, page: Ppn, mut rest: ValidPages, left: u32) -> u32 {
+        let flash_page = self.units_per_page.quotient(page.0);
+        let mut count = 0;
+        while count + 1 < left
+            && let Some(next) = self.blocks.next_valid(&mut rest)
+            && self.units_per_page.quotient(next.0) == flash_page
+        {
+            count += 1;
+        }
+        count * self.page_bytes
+    }
+
+    /// Copies one page to a log and notes the move. The read brings `along` bytes for the next ones.
     #[inline]
     fn copy_page(
         &mut self,
         domain: usize,
-        page: Ppn,
+        (page, along): (Ppn, u32),
         log: usize,
         buffer: &mut [u8],
         issue: Issue,
     ) -> FtlResult<Token> {
         let page_bytes = self.page_bytes;
         let stores_data = !buffer.is_empty();
-        let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), issue)?;
+        let asked = Issue { held: along, ..issue };
+        let read = self.device.read(page, page_bytes, stores_data.then_some(&mut *buffer), asked)?;
         let lpn = read.oob.lpn;
         debug_assert_eq!(self.map.get(lpn), page, "where {lpn:?} is, by the map");
         let data = stores_data.then_some(&*buffer);
@@ -306,7 +327,7 @@ impl<D: FlashDevice> PageMap<D> {
         issue: Issue,
     ) -> FtlResult<Token> {
         for _ in 1..READS {
-            match self.copy_page(domain, page, log, buffer, issue) {
+            match self.copy_page(domain, (page, 0), log, buffer, issue) {
                 Err(FtlError::Flash(FlashError::Uncorrectable { page: of })) if of == page => {}
                 copied => return copied,
             }

@@ -3,13 +3,16 @@
 use crate::placement::{ALLOCATION_ORDER, Placement, Stripe};
 use crate::victim::{self, D, SEED, VictimEntry};
 use crate::wear::{self, WEAR_THRESHOLD, WearEntry};
-use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys};
+use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
 
 keys! { PARAMS:
     OP: f64 = float(0.0, 1000.0) or "0.28",
         "over-provisioning, (physical - logical) / logical, over the good blocks";
     CAPACITY: Option<u64> = size(512, 1 << 56),
         "logical capacity, instead of op; rounded down to whole pages";
+    pub UNIT: Option<String> = text(),
+        "mapping unit: page, or a size of whole sectors that divides the page, such as 4KiB; units that do not \
+         fill a page yet wait in power-protected memory; absent: page";
     VICTIM: String = choice(&victim::NAMES) or "greedy", "which block is collected";
     D; SEED;
     GC_FRONTIER: String = choice(&["separate", "shared"]) or "separate",
@@ -108,6 +111,11 @@ pub(super) struct Config {
 
 impl Config {
     pub fn new(params: &Params, geometry: &Geometry, good_blocks: u64) -> Result<Self, ParamError> {
+        // A device that gathers units has pages of their size.
+        if unit_bytes(params)?.is_some_and(|bytes| bytes != geometry.page_bytes) {
+            let expected = format!("page, which is {} bytes on this device", geometry.page_bytes);
+            return Err(params.error(UNIT, expected));
+        }
         let physical = good_blocks * u64::from(geometry.pages_per_block);
         let logical = match params.get(CAPACITY) {
             Some(bytes) => bytes / u64::from(geometry.page_bytes),
@@ -215,6 +223,15 @@ impl Config {
                 params.error(STREAM_GRANULARITY, expected)
             })
     }
+}
+
+/// Bytes of a mapping unit; `None` where it is a page.
+pub fn unit_bytes(params: &Params) -> Result<Option<u32>, ParamError> {
+    let text = params.find(UNIT).flatten().map(str::trim);
+    let Some(text) = text.filter(|text| *text != "page") else { return Ok(None) };
+    let bytes = units::parse_size(text).ok().and_then(|bytes| u32::try_from(bytes).ok());
+    let bytes = bytes.filter(|bytes| *bytes > 0);
+    bytes.map(Some).ok_or_else(|| params.error(UNIT, "page, or a size such as 4KiB"))
 }
 
 /// The key that says how much of the device is logical capacity.

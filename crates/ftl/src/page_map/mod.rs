@@ -11,6 +11,9 @@
 //!   pages are therefore constant in steady state however many blocks happen to be open, and
 //!   `Cost::reserve_blocks = open + gc_low` gives the effective spare factor of the closed forms exactly.
 //!
+//! A page here is a mapping unit (`ftl.unit`). Where it is smaller than a flash page, the device below
+//! gathers units into pages; the layer only says which reads one array read can serve.
+//!
 //! Memory: 4 B a logical page for the map and one bit a physical page, a bit a sector where pages have
 //! several, and some 30 B a block. The inverse map is the medium's OOB, read with each page that is moved.
 #![expect(clippy::inline_always, reason = "measured: the path of every page, a third fewer instructions")]
@@ -33,7 +36,7 @@ mod split;
 mod streams;
 
 pub use blocks::{Blocks, ValidPages};
-pub use config::{GC_ISOLATION, INFO, STREAMS};
+pub use config::{GC_ISOLATION, INFO, STREAMS, UNIT, unit_bytes};
 pub use map::{Ahead, Map};
 
 use crate::error::{BuildResult, FtlBuildError};
@@ -46,9 +49,9 @@ use map::Sectors;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Extent, FlashDevice, FlashError, FlashLayer,
-    FlashState, Ftl, FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn, QuietRoom,
-    SimTime, Token,
+    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Divider, Extent, FlashDevice, FlashError,
+    FlashLayer, FlashState, Ftl, FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn,
+    QuietRoom, SimTime, Token,
 };
 
 /// The page-mapped translation layer over a device.
@@ -65,6 +68,8 @@ pub struct PageMap<D> {
     /// log2 of the page's bytes; 64 if they are no power of two.
     page_shift: u32,
     pages_per_block: u32,
+    /// Divides by the pages that lie in one flash page.
+    units_per_page: Divider,
     capacity_bytes: u64,
     logical_pages: u64,
     /// Pages programmed so far: sequence number of the next and clock of the policies.
@@ -138,6 +143,7 @@ impl<D: FlashDevice> PageMap<D> {
                 64
             },
             pages_per_block: geometry.pages_per_block,
+            units_per_page: Divider::new(device.capabilities().units_per_page),
             capacity_bytes: u64::from(config.logical_pages) * u64::from(geometry.page_bytes),
             logical_pages: u64::from(config.logical_pages),
             seq: 0,

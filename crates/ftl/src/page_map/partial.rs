@@ -16,7 +16,7 @@ impl<D: FlashDevice> PageMap<D> {
         mut data: Option<&mut [u8]>,
         at: SimTime,
     ) -> FtlResult<Token> {
-        let issue = Issue::new(at, Cause::Host);
+        let mut issue = Issue::new(at, Cause::Host);
         let mut done = Token::NONE;
         // The last page: while one before it is read the next is on its way. 0 where no bytes are read.
         let moves_data = data.is_some() && !self.buffer.is_empty();
@@ -28,6 +28,9 @@ impl<D: FlashDevice> PageMap<D> {
             }
             let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
             let read = if page.is_some() {
+                if self.units_per_page.divisor() > 1 {
+                    issue.held = self.bytes_along(span, page, extent);
+                }
                 let read = match part {
                     Some(part) if !self.buffer.is_empty() && !span.is_whole(self.page_bytes) => {
                         self.device.read_part(page, span.start, part, issue)?
@@ -45,7 +48,7 @@ impl<D: FlashDevice> PageMap<D> {
                 match &self.unmapped_stripe {
                     Some(stripe) => {
                         let place = self.static_place(stripe, span.lpn);
-                        self.device.read_unmapped(place, span.len, issue)?
+                        self.device.read_unmapped(place, span.len, Issue { held: 0, ..issue })?
                     }
                     None => Token::NONE,
                 }
@@ -53,6 +56,19 @@ impl<D: FlashDevice> PageMap<D> {
             done = self.device.join(done, read);
         }
         Ok(done)
+    }
+
+    /// Bytes of the extent that follow a page and lie in the same flash page.
+    #[inline(never)]
+    fn bytes_along(&self, span: PageSpan, page: Ppn, extent: Extent) -> u32 {
+        let flash_page = self.units_per_page.quotient(page.0);
+        let rest = Extent { offset: extent.offset + span.at + u64::from(span.len), len: 0 };
+        let rest = Extent { len: extent.end() - rest.offset, ..rest };
+        let is_along = |next: &PageSpan| {
+            let place = self.map.get(next.lpn);
+            place.is_some() && self.units_per_page.quotient(place.0) == flash_page
+        };
+        rest.pages(self.page_bytes).take_while(is_along).map(|next| next.len).sum()
     }
 
     /// Writes a part of a page, for which there is room, after a read if a sector keeps some of its data.

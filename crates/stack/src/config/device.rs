@@ -2,7 +2,8 @@
 
 use crate::keys::Result;
 use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, keys, units};
-use nandscape_media::{BadBlocks, NandOptions, Packing};
+use nandscape_ftl::page_map;
+use nandscape_media::{BadBlocks, NandOptions, Packing, WriteBuffer, unit_geometry};
 
 keys! { PARAMS:
     CHANNELS: u32 = int(1, 4096) or "8", "channel buses";
@@ -68,6 +69,37 @@ pub(super) fn packing(
     Ok(Some(Packing::new(geometry, share)?))
 }
 
+/// Mapping units smaller than a page, if the layer asks for them: how many a page holds, and the shape that
+/// the layer sees.
+pub(super) fn units(
+    ftl: &Params,
+    device: &Params,
+    geometry: &Geometry,
+    buffer: &WriteBuffer,
+) -> Result<Option<(u32, Geometry)>> {
+    let page = geometry.page_bytes;
+    let Some(unit) = page_map::unit_bytes(ftl)?.filter(|unit| *unit != page) else { return Ok(None) };
+    let refused = |expected: String| Err(ftl.error(page_map::UNIT, expected).into());
+    if !page.is_multiple_of(unit) || !unit.is_multiple_of(geometry.sector_bytes) {
+        let sector = geometry.sector_bytes;
+        return refused(format!(
+            "page, or whole sectors (device.sector, {sector} bytes) that divide the page of {page} bytes"
+        ));
+    }
+    let without = |what: &str| refused(format!("page with {what}"));
+    if device.get(COMPRESSION) < 1.0 {
+        return without("device.compression below 1");
+    }
+    if device.get(OUT_OF_ORDER_PROGRAM) {
+        return without("device.out_of_order_program, since units fill a page in order");
+    }
+    if buffer.bytes > 0 && buffer.is_volatile {
+        let expected = "page with a volatile write buffer, or device.timing.write_buffer_kind = protected: units wait in memory that survives a loss of power";
+        return refused(expected.to_owned());
+    }
+    Ok(Some((page / unit, unit_geometry(geometry, unit)?)))
+}
+
 /// A plane with fewer blocks says little about the device that it stands for.
 const LEAST_SCALED_BLOCKS: u32 = 16;
 
@@ -97,6 +129,7 @@ pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOp
             stores_data: false,
             partial_transfer: device.get(PARTIAL_TRANSFER),
             program_pages,
+            units_per_page: 1,
             dram_below: None,
             lasting_programs: false,
         },

@@ -134,6 +134,8 @@ pub(crate) fn refuse_block_only(config: &StackConfig) -> Result<()> {
         "[sets] and [namespaces]"
     } else if config.packing.is_some() {
         "device.compression"
+    } else if config.units.is_some() {
+        "ftl.unit smaller than a page"
     } else if config.cache.is_some() && !(is_cached && config.stack.takes_cache()) {
         "[cache]"
     } else if config.has_interfaces_for_blocks() {

@@ -17,3 +17,4 @@ mod stacks;
 mod storing;
 mod thesis_golden;
 mod timing;
+mod units;

@@ -41,7 +41,20 @@ impl<S: Subject> Setup<'_, S> {
 
 /// A small wholly erased device with bytes: channels of one die each, blocks of each, pages of a block, and
 /// bytes of a page in sectors of 512 bytes.
-pub fn nand((channels, blocks, pages, page_bytes): (u32, u32, u32, u32), out_of_order_program: bool) -> Nand {
+pub fn nand(shape: (u32, u32, u32, u32), out_of_order_program: bool) -> Nand {
+    with_bytes(shape, Capabilities { out_of_order_program, ..Capabilities::default() })
+}
+
+/// As [`nand`], with pages of which several lie in one flash page.
+pub fn nand_of_units(shape: (u32, u32, u32, u32), units_per_page: u32) -> Nand {
+    let program_pages = units_per_page;
+    with_bytes(shape, Capabilities { units_per_page, program_pages, ..Capabilities::default() })
+}
+
+fn with_bytes(
+    (channels, blocks, pages, page_bytes): (u32, u32, u32, u32),
+    capabilities: Capabilities,
+) -> Nand {
     let geometry = Geometry {
         channels,
         dies_per_channel: 1,
@@ -52,7 +65,7 @@ pub fn nand((channels, blocks, pages, page_bytes): (u32, u32, u32, u32), out_of_
         sector_bytes: 512,
         oob_bytes: 16,
     };
-    let capabilities = Capabilities { out_of_order_program, stores_data: true, ..Capabilities::default() };
+    let capabilities = Capabilities { stores_data: true, ..capabilities };
     let options = NandOptions { capabilities, ..NandOptions::default() };
     Nand::new(geometry.checked().expect("a possible shape"), &options).expect("no bad blocks")
 }

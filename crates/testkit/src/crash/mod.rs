@@ -28,7 +28,7 @@ pub mod reference;
 mod states;
 mod subject;
 
-pub use campaign::{Setup, campaign, finds, nand, points_from_environment};
+pub use campaign::{Setup, campaign, finds, nand, nand_of_units, points_from_environment};
 pub use device::{Buffer, CrashDevice, Handle};
 pub use explore::{Case, Damage, Effort, Failure, Tally};
 pub use host::{Host, Layer};

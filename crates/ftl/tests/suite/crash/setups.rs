@@ -3,7 +3,7 @@
 use nandscape_core::Params;
 use nandscape_ftl::{Journal, JournalOptions, find};
 use nandscape_media::faults::FaultPlan;
-use nandscape_testkit::crash::{CrashDevice, Effort, Layer, Setup, nand};
+use nandscape_testkit::crash::{CrashDevice, Effort, Layer, Setup, nand, nand_of_units};
 use std::collections::BTreeMap;
 
 /// Channels, blocks of each, pages of a block, bytes of a page.
@@ -71,7 +71,13 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
         ],
         _ => return vec![quick(layer)],
     };
-    list.iter().map(|(name, typed, shape)| setup(layer, name, typed, *shape, often)).collect()
+    let mut setups: Vec<_> =
+        list.iter().map(|(name, typed, shape)| setup(layer, name, typed, *shape, often)).collect();
+    if layer == "page-map" {
+        let units = setup(layer, "page-map units", &[("op", "0.5")], TINY, often);
+        setups.push(Setup { nand: nand_of_units(TINY, 4), ..units });
+    }
+    setups
 }
 
 /// A layer with a journal that writes checkpoints often.
