@@ -29,6 +29,18 @@ pub static PRESETS: &[Preset] = &[
         include_str!("../presets/generic-tlc.toml"),
     ),
     preset(
+        "dc-tlc-28op",
+        "1 TiB datacentre TLC drive, 28 % over-provisioning: 4 KiB mapping units in 16 KiB pages, suspension, protected write buffer",
+        "typical data-sheet values; see the file",
+        include_str!("../presets/dc-tlc-28op.toml"),
+    ),
+    preset(
+        "dc-tlc-7op",
+        "the same with 7 % over-provisioning",
+        "typical data-sheet values; see the file",
+        include_str!("../presets/dc-tlc-7op.toml"),
+    ),
+    preset(
         "thesis",
         "512 MiB open-channel SSD, one page operation at a time, depth 1",
         "[thesis table 3.1], [thesis table 4.1]",
