@@ -48,8 +48,12 @@ fn flash<S: Scheduler + Send + 'static>() -> Box<dyn Store + Send> {
         sector_bytes: 512,
         oob_bytes: 16,
     };
-    let shape =
-        Shape { name: "a cache device", geometry: geometry.checked().expect("possible"), bad: Vec::new() };
+    let shape = Shape {
+        name: "a cache device",
+        geometry: geometry.checked().expect("possible"),
+        bad: Vec::new(),
+        units: 1,
+    };
     let device: Device<S> = device::<S>(&shape, false);
     Box::new(NamespaceStore::new(Box::new(over(device)), 0, 512))
 }

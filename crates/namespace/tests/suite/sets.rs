@@ -31,7 +31,7 @@ fn shape(geometry: (u32, u32, u32, u32)) -> Shape {
         sector_bytes: 512,
         oob_bytes: 16,
     };
-    Shape { name: "sets", geometry, bad: Vec::new() }
+    Shape { name: "sets", geometry, bad: Vec::new(), units: 1 }
 }
 
 /// Two namespaces in each set, the second a quarter of what the first leaves.

@@ -305,6 +305,7 @@ fn result(
         cache: None,
         between: BetweenResult::default(),
         lifetime: nandscape_sim::LifetimeResult::default(),
+        trust: Vec::new(),
         notes: vec![
             "the runs of this sample are made up; they show the report, not a measurement".to_owned(),
         ],
