@@ -172,7 +172,7 @@ pub struct ReplayArgs {
     /// Translation layer ('nandscape list ftls') [default: page-map].
     #[arg(long, value_name = "NAME")]
     pub ftl: Option<String>,
-    /// A device that the trace fills to so much of its logical capacity, such as 90%: as the device given, with
+    /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
     /// fewer blocks, filled and overwritten once before the counted part.
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
     pub fit: Option<String>,
@@ -194,7 +194,7 @@ pub struct CompareArgs {
     /// --fit, page-map with 7 and with 28 % over-provisioning].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
-    /// A device that the trace fills to so much of its logical capacity, such as 90%: as the device given, with
+    /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
     /// fewer blocks, filled and overwritten once before the counted part.
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
     pub fit: Option<String>,

@@ -18,7 +18,7 @@ pub fn render_fio_json(run: &Run) -> String {
         "timestamp": 0,
         "timestamp_ms": 0,
         "time": "Thu Jan  1 00:00:00 1970",
-        "global options": result.job_defaults,
+        "global options": result.run.job_defaults,
         "jobs": jobs,
         "disk_util": [],
     });

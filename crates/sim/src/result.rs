@@ -63,9 +63,6 @@ pub struct RunResult {
     /// Each NVM set by itself, for job files; empty for other workloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<SetResult>,
-    /// Options of the job file's global sections, as typed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub job_defaults: BTreeMap<String, String>,
     /// What streams or placement handles were written, where writes are told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementReport>,
@@ -118,6 +115,9 @@ pub struct RunIdentity {
     pub seed: u64,
     /// The full configuration, as nested tables.
     pub config: serde_json::Value,
+    /// Options of the job file's global sections, as typed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub job_defaults: BTreeMap<String, String>,
 }
 
 /// Write amplification; null without writes.

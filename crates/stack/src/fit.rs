@@ -6,7 +6,7 @@
 //! each byte.
 
 use crate::build::{BuildOptions, build};
-use crate::config::{ConfigError, StackConfig, Typed};
+use crate::config::{StackConfig, Typed};
 use crate::error::RunError;
 use crate::jobs::is_job_file;
 use crate::keys::shape;
@@ -40,7 +40,7 @@ pub struct Fitted {
 /// Workloads that have no footprint of their own (generators, job files), stacks without addresses, and
 /// devices whose blocks cannot be that few.
 pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<Fitted, RunError> {
-    let refused = |message: String| RunError::from(ConfigError::from(shape(KEY, message)));
+    let refused = |message: String| RunError::from(shape(KEY, message));
     if !(0.01..=1.0).contains(&share) {
         return Err(refused(format!("{share}: expected a share from 1% to 100%")));
     }

@@ -53,27 +53,3 @@ pub fn tell_alike(runs: &mut [Run]) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(label: &str, spec: &str, erases: u64) -> Run {
-        let mut result = RunResult::default();
-        spec.clone_into(&mut result.workload.spec);
-        result.flash.erases = erases;
-        Run { label: label.to_owned(), result, series: None, jobs: None }
-    }
-
-    #[test]
-    fn runs_of_a_workload_that_are_alike_say_so_once() {
-        let mut runs =
-            [run("a", "one", 1_000), run("b", "one", 1_004), run("c", "one", 1_020), run("d", "two", 1_000)];
-        tell_alike(&mut runs);
-        let checks = |run: &Run| run.result.trust.iter().map(|note| note.check.clone()).collect::<Vec<_>>();
-        assert_eq!(checks(&runs[0]), [ALIKE.name]);
-        assert_eq!(runs[0].result.trust, runs[1].result.trust);
-        assert!(runs[0].result.trust[0].message.starts_with("a, b differ"), "{:?}", runs[0].result.trust);
-        assert!(checks(&runs[2]).is_empty() && checks(&runs[3]).is_empty());
-    }
-}

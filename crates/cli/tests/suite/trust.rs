@@ -145,6 +145,7 @@ fn a_fitted_device_is_as_full_as_asked_and_collects() {
         run(folder.path(), &["compare", "trace.csv", "--config", "small.toml", "--fit", "90%", "-q"]);
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("page-map, ftl.op=0.07") && table.contains("page-map, ftl.op=0.28"), "{table}");
+    assert!(!table.contains("indistinguishable"), "{table}");
 }
 
 #[test]

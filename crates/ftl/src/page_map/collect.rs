@@ -238,7 +238,7 @@ impl<D: FlashDevice> PageMap<D> {
             {
                 self.device.prepare_read(next);
             }
-            let along = if self.units_per_page.divisor() > 1 {
+            let along = if self.rules.units_per_page.divisor() > 1 {
                 let left = most - self.moves.len() as u32;
                 self.bytes_along_in(page, pages, left)
             } else {
@@ -279,11 +279,11 @@ impl<D: FlashDevice> PageMap<D> {
     /// Bytes of the pages that are moved after `page` and lie in the same flash page; at most `left` are
     /// moved, `page` among them.
     fn bytes_along_in(&self, page: Ppn, mut rest: ValidPages, left: u32) -> u32 {
-        let flash_page = self.units_per_page.quotient(page.0);
+        let flash_page = self.rules.units_per_page.quotient(page.0);
         let mut count = 0;
         while count + 1 < left
             && let Some(next) = self.blocks.next_valid(&mut rest)
-            && self.units_per_page.quotient(next.0) == flash_page
+            && self.rules.units_per_page.quotient(next.0) == flash_page
         {
             count += 1;
         }

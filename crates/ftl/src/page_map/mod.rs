@@ -68,8 +68,6 @@ pub struct PageMap<D> {
     /// log2 of the page's bytes; 64 if they are no power of two.
     page_shift: u32,
     pages_per_block: u32,
-    /// Divides by the pages that lie in one flash page.
-    units_per_page: Divider,
     capacity_bytes: u64,
     logical_pages: u64,
     /// Pages programmed so far: sequence number of the next and clock of the policies.
@@ -96,6 +94,8 @@ struct Rules {
     /// Collection is put off ([`Deferral::defer_collection`]).
     deferred: bool,
     rmw: bool,
+    /// Divides by the pages that lie in one flash page.
+    units_per_page: Divider,
 }
 
 #[derive(Debug)]
@@ -143,7 +143,6 @@ impl<D: FlashDevice> PageMap<D> {
                 64
             },
             pages_per_block: geometry.pages_per_block,
-            units_per_page: Divider::new(device.capabilities().units_per_page),
             capacity_bytes: u64::from(config.logical_pages) * u64::from(geometry.page_bytes),
             logical_pages: u64::from(config.logical_pages),
             seq: 0,
@@ -154,6 +153,7 @@ impl<D: FlashDevice> PageMap<D> {
                 gc_step: config.gc_step,
                 deferred: false,
                 rmw: config.rmw,
+                units_per_page: Divider::new(device.capabilities().units_per_page),
             },
             trouble: Trouble {
                 attention: false,

@@ -28,7 +28,7 @@ impl<D: FlashDevice> PageMap<D> {
             }
             let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
             let read = if page.is_some() {
-                if self.units_per_page.divisor() > 1 {
+                if self.rules.units_per_page.divisor() > 1 {
                     issue.held = self.bytes_along(span, page, extent);
                 }
                 let read = match part {
@@ -61,12 +61,12 @@ impl<D: FlashDevice> PageMap<D> {
     /// Bytes of the extent that follow a page and lie in the same flash page.
     #[inline(never)]
     fn bytes_along(&self, span: PageSpan, page: Ppn, extent: Extent) -> u32 {
-        let flash_page = self.units_per_page.quotient(page.0);
+        let flash_page = self.rules.units_per_page.quotient(page.0);
         let rest = Extent { offset: extent.offset + span.at + u64::from(span.len), len: 0 };
         let rest = Extent { len: extent.end() - rest.offset, ..rest };
         let is_along = |next: &PageSpan| {
             let place = self.map.get(next.lpn);
-            place.is_some() && self.units_per_page.quotient(place.0) == flash_page
+            place.is_some() && self.rules.units_per_page.quotient(place.0) == flash_page
         };
         rest.pages(self.page_bytes).take_while(is_along).map(|next| next.len).sum()
     }

@@ -87,10 +87,10 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         error: finished.error.clone(),
         jobs,
         sets: set_results(subsystem, finished.erases_before),
-        job_defaults: finished.file.global.iter().cloned().collect(),
         notes,
         ..sums::document(subsystem, layers, measured)
     };
+    result.run.job_defaults = finished.file.global.iter().cloned().collect();
     result.trust = trust::judge(&Facts { result: &result, arrivals: None, rounds: None });
     result
 }

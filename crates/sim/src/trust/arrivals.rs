@@ -13,8 +13,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// A request that finds more than so many others under way finds a crowd: Linux keeps at most 1023 of
-    /// them at an NVMe queue.
+    /// A request that finds more than so many others under way finds a crowd: Linux keeps at most 1023 in a
+    /// queue of a drive.
     pub const CROWD: usize = 1024;
 
     /// A request arrives, so long after the first, with so many others under way.

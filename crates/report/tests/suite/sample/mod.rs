@@ -280,6 +280,7 @@ fn result(
                 "ftl": {"kind": manner.label, "op": 0.28},
                 "workload": {"depth": 1},
             }),
+            ..RunIdentity::default()
         },
         workload: WorkloadResult {
             requests: totals.host.reads + totals.host.writes,
@@ -300,7 +301,6 @@ fn result(
         cost: cost.into(),
         jobs: Vec::new(),
         sets: Vec::new(),
-        job_defaults: std::collections::BTreeMap::new(),
         placement: None,
         cache: None,
         between: BetweenResult::default(),
