@@ -43,7 +43,7 @@ pub static CHECKS: &[Check] = &[
         coarse_time,
     ),
     check("overrun", "1 % of the requests found more than 1024 others under way", "", overrun),
-    check("unsteady", "write amplification of the fifths of a run had not settled", "[SNIA PTS]", unsteady),
+    check("unsteady", "write amplification of the fifths of a run had not settled", "[SNIA-PTS]", unsteady),
     check("few-samples", "fewer than 1000 reads, or writes: too few for a 99th percentile", "", few_samples),
 ];
 

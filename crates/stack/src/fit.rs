@@ -20,6 +20,8 @@ const FEWEST_BLOCKS: u32 = 32;
 const FEWEST_PAGES: u32 = 16;
 /// What a device that is to be steady does before the counted part, unless something else is asked for.
 const BEFORE: &str = "fill+uniform:1x";
+/// Blocks are whole: a device is at most so much emptier than asked for, where it could be any size.
+const ROUNDED: f64 = 0.95;
 const KEY: &str = "workload.fit";
 
 /// How the keys of a configuration change.
@@ -89,8 +91,16 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         before = format!("; {BEFORE} before the counted part");
     }
     let filled = touched as f64 / found.capacity as f64;
+    let mut emptier = String::new();
+    if filled < ROUNDED * share {
+        emptier = format!(
+            " (asked for were {:.0} %, which takes a device of fewer dies: a plane has at least {FEWEST_BLOCKS} blocks of \
+             {FEWEST_PAGES} pages)",
+            share * 100.0
+        );
+    }
     let note = format!(
-        "fitted: {} that the workload touches fill {:.1} % of {}, with {} blocks a plane instead of {}{shorter}{before}",
+        "fitted: {} that the workload touches fill {:.1} % of {}{emptier}, with {} blocks a plane instead of {}{shorter}{before}",
         format_bytes(touched),
         filled * 100.0,
         format_bytes(found.capacity),
