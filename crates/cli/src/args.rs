@@ -65,6 +65,15 @@ pub struct StackArgs {
     pub reading: ReadingArgs,
 }
 
+/// A device that fits the workload.
+#[derive(Clone, Debug, Args)]
+pub struct FitArgs {
+    /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
+    /// fewer blocks, filled and overwritten once before the counted part.
+    #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
+    pub fit: Option<String>,
+}
+
 /// The verbs of `image`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ImageVerb {
@@ -172,10 +181,8 @@ pub struct ReplayArgs {
     /// Translation layer ('nandscape list ftls') [default: page-map].
     #[arg(long, value_name = "NAME")]
     pub ftl: Option<String>,
-    /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
-    /// fewer blocks, filled and overwritten once before the counted part.
-    #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
-    pub fit: Option<String>,
+    #[command(flatten)]
+    pub fit: FitArgs,
     #[command(flatten)]
     pub stack: StackArgs,
     #[command(flatten)]
@@ -194,10 +201,8 @@ pub struct CompareArgs {
     /// --fit, page-map with 7 and with 28 % over-provisioning].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
-    /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
-    /// fewer blocks, filled and overwritten once before the counted part.
-    #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
-    pub fit: Option<String>,
+    #[command(flatten)]
+    pub fit: FitArgs,
     /// Caches in front of the disk, such as nandscape,bcache,none ('nandscape list caches'; none is the disk
     /// alone). --ftl is then that of their flash [default: page-map].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

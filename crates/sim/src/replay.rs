@@ -130,8 +130,8 @@ pub fn replay(
     };
     let result = sums::document(runner.subsystem, layers, measured);
     let mut result = RunResult { partial: end.stopped, error: end.failure, ..result };
-    let rounds = runner.rounds.as_ref();
-    result.trust = judge(&Facts { result: &result, arrivals: runner.arrivals.as_ref(), rounds });
+    result.trust =
+        judge(&Facts { result: &result, arrivals: end.arrivals.as_ref(), rounds: end.rounds.as_ref() });
     if let Some(zones) = &mut result.between.zones {
         zones.history = recorder.take_zones(subsystem, end.start);
     }
@@ -149,11 +149,16 @@ struct End {
     start: SimTime,
     stopped: bool,
     failure: Option<RunError>,
+    /// Where requests arrived at their time stamps.
+    arrivals: Option<Arrivals>,
+    /// Where there is flash.
+    rounds: Option<Rounds>,
 }
 
 impl Default for End {
     fn default() -> Self {
-        Self { issued: 0, hash: HASH_SEED, start: SimTime::ZERO, stopped: false, failure: None }
+        let (start, hash) = (SimTime::ZERO, HASH_SEED);
+        Self { issued: 0, hash, start, stopped: false, failure: None, arrivals: None, rounds: None }
     }
 }
 
@@ -169,10 +174,6 @@ struct Runner<'a> {
     stop: Option<&'a AtomicBool>,
     progress: &'a mut dyn FnMut(Progress),
     outstanding: Outstanding<Pending>,
-    /// Where requests arrive at their time stamps.
-    arrivals: Option<Arrivals>,
-    /// Where there is flash.
-    rounds: Option<Rounds>,
 }
 
 impl<'a> Runner<'a> {
@@ -181,8 +182,7 @@ impl<'a> Runner<'a> {
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
-        let outstanding = Outstanding::default();
-        Self { subsystem, stop, progress, outstanding, arrivals: None, rounds: None }
+        Self { subsystem, stop, progress, outstanding: Outstanding::default() }
     }
 
     /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.
@@ -293,8 +293,8 @@ impl<'a> Runner<'a> {
         if let Some(rounds) = &mut rounds {
             rounds.add(sums::programs(self.subsystem));
         }
-        self.rounds = rounds;
-        self.arrivals = (pacing == Pacing::Open).then_some(arrivals);
+        end.rounds = rounds;
+        end.arrivals = (pacing == Pacing::Open).then_some(arrivals);
         (self.progress)(Progress { preconditioning: false, requests: end.issued, expected });
         Ok(end)
     }

@@ -81,7 +81,8 @@ fn no_gc(facts: &Facts<'_>) -> Option<String> {
     }
     Some(format!(
         "nothing was erased: {} were written to a device with room for more, so write amplification, wear and \
-         latencies are those of a new device; --fit 90% makes it small and full enough to say more",
+         latencies are those of a new device; one that the load fills says more (--fit 90% of traces on block \
+         devices, else --scale and --precondition)",
         format_bytes(result.host.write_bytes),
     ))
 }

@@ -22,7 +22,7 @@ const FEWEST_PAGES: u32 = 16;
 const BEFORE: &str = "fill+uniform:1x";
 /// Blocks are whole: a device is at most so much emptier than asked for, where it could be any size.
 const ROUNDED: f64 = 0.95;
-const KEY: &str = "workload.fit";
+const FLAG: &str = "--fit";
 
 /// How the keys of a configuration change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Fitted {
 /// Workloads that have no footprint of their own (generators, job files), stacks without addresses, and
 /// devices whose blocks cannot be that few.
 pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<Fitted, RunError> {
-    let refused = |message: String| RunError::from(shape(KEY, message));
+    let refused = |message: String| RunError::from(shape(FLAG, message));
     if !(0.01..=1.0).contains(&share) {
         return Err(refused(format!("{share}: expected a share from 1% to 100%")));
     }
@@ -51,6 +51,9 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         return Err(refused(what.to_owned()));
     }
     let first = &configs[0];
+    if first.value("device.scale").is_some() {
+        return Err(refused("expected device.scale to be absent: both give a size".to_owned()));
+    }
     let mut touched = 0;
     for workload in workloads {
         let is_generator = matches!(workload.parse::<WorkloadSpec>()?, WorkloadSpec::Generator { .. });
@@ -69,9 +72,6 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         ("device.pages_per_block", found.pages.to_string()),
         ("workload.remap", "dense".to_owned()),
     ];
-    if first.value("device.scale").is_some() {
-        return Err(refused("expected device.scale to be absent: both give a size".to_owned()));
-    }
     let whole = first.geometry.pages_per_block;
     let erase = first.value("device.timing.erase").and_then(|text| parse_time_ns(&text).ok());
     let mut shorter = String::new();
@@ -125,20 +125,22 @@ fn smallest(configs: &[StackConfig], wanted: u64) -> Result<Size, RunError> {
     while pages / 2 >= FEWEST_PAGES && capacity(configs, FEWEST_BLOCKS, pages)? >= wanted {
         pages /= 2;
     }
-    let (mut low, mut high) = (FEWEST_BLOCKS, FEWEST_BLOCKS);
-    while capacity(configs, high, pages)? < wanted {
-        (low, high) = (high, high * 2);
+    let of = |blocks| Ok::<_, RunError>(Size { blocks, pages, capacity: capacity(configs, blocks, pages)? });
+    let mut low = FEWEST_BLOCKS;
+    let mut found = of(low)?;
+    while found.capacity < wanted {
+        (low, found) = (found.blocks, of(found.blocks * 2)?);
     }
-    // `high` offers enough, `low` does not unless it is the least.
-    while low + 1 < high {
-        let middle = low.midpoint(high);
-        if capacity(configs, middle, pages)? < wanted {
-            low = middle;
+    // `found` offers enough, `low` does not unless it is the least.
+    while low + 1 < found.blocks {
+        let middle = of(low.midpoint(found.blocks))?;
+        if middle.capacity < wanted {
+            low = middle.blocks;
         } else {
-            high = middle;
+            found = middle;
         }
     }
-    Ok(Size { blocks: high, pages, capacity: capacity(configs, high, pages)? })
+    Ok(found)
 }
 
 /// The smallest logical capacity of the configurations with so many blocks; 0 if it is too small for one.
@@ -152,9 +154,7 @@ fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, Run
         let subsystem = match typed.check().and_then(|config| build(&config, BuildOptions::default())) {
             Ok(subsystem) => subsystem,
             // Not even the reserve has room, which more blocks put right; or nothing does.
-            Err(error) if u64::from(blocks) >= u64::from(config.geometry.blocks_per_plane) => {
-                return Err(error.into());
-            }
+            Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),
             Err(_) => return Ok(0),
         };
         least = least.min(subsystem.namespaces()[0].capacity_bytes);

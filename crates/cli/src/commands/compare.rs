@@ -11,7 +11,7 @@ use nandscape_stack::{CompareOptions, StackConfig, Typed, fit};
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     stop_on_ctrl_c()?;
-    let (configs, note) = match &args.fit {
+    let (configs, note) = match &args.fit.fit {
         None => (configs_of(args)?, None),
         Some(share) => {
             let mut args = args.clone();

@@ -55,8 +55,7 @@ impl Sizes {
     }
 }
 
-/// Buffers of pages that were written, for pages to come: a system that gives memory back and takes it again
-/// clears it each time.
+/// Buffers of pages that were written, for pages to come, so that no memory is taken and given back for each.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
     buffers: Vec<Vec<u8>>,

@@ -1,7 +1,7 @@
 //! A device that compresses can write less than the host does [streams-article 1.1].
 
+use crate::support;
 use nandscape_stack::config::{ConfigError, Typed};
-use nandscape_stack::{RunOptions, replay};
 
 const DEVICE: [&str; 10] = [
     "device.channels=2",
@@ -17,21 +17,11 @@ const DEVICE: [&str; 10] = [
 ];
 
 fn typed(pairs: &[&str]) -> Typed {
-    let mut typed = Typed::new();
-    for pair in DEVICE.iter().chain(pairs) {
-        typed.set_pair(pair).unwrap();
-    }
-    typed
+    support::typed(&DEVICE, pairs)
 }
 
 fn run(workload: &str, pairs: &[&str]) -> nandscape_sim::RunResult {
-    let config = typed(pairs).check().unwrap();
-    let result = replay(&config, workload, &RunOptions::default()).unwrap().result;
-    assert_eq!(result.error, None);
-    let causes = &result.flash.by_cause;
-    assert_eq!(causes.values().map(|c| c.programs).sum::<u64>(), result.flash.programs);
-    assert_eq!(causes.values().map(|c| c.reads).sum::<u64>(), result.flash.reads);
-    result
+    support::run(workload, &typed(pairs))
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Directives through the whole stack: a trace with hints in, a result document out.
 
+use crate::support;
 use nandscape_sim::RunResult;
 use nandscape_stack::{RunOptions, Typed, replay};
 use std::fmt::Write as _;
@@ -47,11 +48,7 @@ fn trace(name: &str, hints: bool) -> PathBuf {
 }
 
 fn typed(sets: &[&str]) -> Typed {
-    let mut typed = Typed::new();
-    for pair in DEVICE.iter().chain(sets) {
-        typed.set_pair(pair).unwrap();
-    }
-    typed
+    support::typed(DEVICE, sets)
 }
 
 fn run(path: &Path, sets: &[&str]) -> RunResult {

@@ -1,7 +1,8 @@
 //! Every registered host interface, with the keys of its trial, in front of a small device.
 
+use crate::support;
 use nandscape_stack::interfaces::{INTERFACES, InterfaceEntry};
-use nandscape_stack::{RunOptions, StackConfig, Typed, build_storing, replay};
+use nandscape_stack::{RunOptions, StackConfig, build_storing, replay};
 use nandscape_testkit::subsystem::{Trial, run};
 
 /// 2 MiB for hosts.
@@ -17,11 +18,7 @@ const DEVICE: &[&str] = &[
 ];
 
 fn config(sets: &[&str]) -> StackConfig {
-    let mut typed = Typed::new();
-    for pair in DEVICE.iter().chain(sets) {
-        typed.set_pair(pair).unwrap();
-    }
-    typed.check().unwrap_or_else(|error| panic!("{sets:?}: {error}"))
+    support::typed(DEVICE, sets).check().unwrap_or_else(|error| panic!("{sets:?}: {error}"))
 }
 
 fn of_blocks() -> impl Iterator<Item = &'static InterfaceEntry> {

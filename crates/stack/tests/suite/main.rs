@@ -15,6 +15,7 @@ mod objects;
 mod sets;
 mod stacks;
 mod storing;
+mod support;
 mod thesis_golden;
 mod timing;
 mod units;

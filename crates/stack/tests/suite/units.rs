@@ -1,5 +1,6 @@
 //! Mapping units smaller than a page (`ftl.unit`): write amplification in bytes, time, and what is refused.
 
+use crate::support;
 use nandscape_core::command::Payload;
 use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_sim::RunResult;
@@ -34,22 +35,11 @@ const BUFFERED: [&str; 7] = [
 ];
 
 fn typed(pairs: &[&str]) -> Typed {
-    let mut typed = Typed::new();
-    for pair in DEVICE.iter().chain(pairs) {
-        typed.set_pair(pair).unwrap();
-    }
-    typed
+    support::typed(&DEVICE, pairs)
 }
 
 fn run(workload: &str, pairs: &[&str]) -> RunResult {
-    let config = typed(pairs).check().unwrap();
-    let result = replay(&config, workload, &RunOptions::default()).unwrap().result;
-    assert_eq!(result.error, None);
-    let causes = &result.flash.by_cause;
-    assert_eq!(causes.values().map(|c| c.programs).sum::<u64>(), result.flash.programs);
-    assert_eq!(causes.values().map(|c| c.reads).sum::<u64>(), result.flash.reads);
-    assert_eq!(causes.values().map(|c| c.erases).sum::<u64>(), result.flash.erases);
-    result
+    support::run(workload, &typed(pairs))
 }
 
 fn waf(result: &RunResult) -> f64 {

@@ -4,7 +4,8 @@
 #   strace -f -y -ttt -s 0 -o python.strace -e trace=%file,%desc,%process,sync,msync \
 #       python3 -S -E python.strace.py DIRECTORY python.operations.txt
 #
-# with strace 6.1 and Python 3.11; files.strace is the part of it in which the program runs, up to its copies.
+# with strace 6.1 and Python 3.11; the directories of the files and of Python have other names here.
+# files.strace is the part of it in which the program runs, up to its copies.
 import os, mmap, sys
 os.chdir(sys.argv[1])
 done = []

@@ -443,7 +443,7 @@ fn all(call: &str, text: &str) -> Result<Vec<IoRecord>, String> {
 fn a_recorded_program_did_what_it_wrote_down() {
     const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/");
     let golden = |name: &str| std::fs::read_to_string(format!("{GOLDEN}{name}")).unwrap();
-    let (steps, skipped) = strace(&golden("python.strace"), "strace:dir=/tmp/work");
+    let (steps, skipped) = strace(&golden("python.strace"), "strace:dir=/srv/files");
     let steps = steps.unwrap();
     let done: Vec<_> = steps
         .iter()
