@@ -6,4 +6,5 @@ mod oob;
 mod options;
 mod read_first;
 mod reference;
+mod room;
 mod sets;

@@ -29,29 +29,29 @@ const TIMING: Timing = Timing {
 const LINK: HostLink =
     HostLink { bytes_per_s: 1_000_000_000, read_front_ns: 4, write_front_ns: 5, completion_ns: 3 };
 
-fn page(unit: u32, page: u32) -> Ppn {
+pub fn page(unit: u32, page: u32) -> Ppn {
     Ppn(unit * 12 + page)
 }
 
-fn read(unit: u32, number: u32) -> TimedOp {
+pub fn read(unit: u32, number: u32) -> TimedOp {
     TimedOp::Read { page: page(unit, number), transfer: 100 }
 }
 
-fn program(unit: u32, number: u32, transfer: u32) -> TimedOp {
+pub fn program(unit: u32, number: u32, transfer: u32) -> TimedOp {
     TimedOp::Program { page: page(unit, number), transfer, held: 0 }
 }
 
-fn erase(unit: u32, block: u32) -> TimedOp {
+pub fn erase(unit: u32, block: u32) -> TimedOp {
     TimedOp::Erase { page: page(unit, block * 6), pages: 0 }
 }
 
-fn buffer(bytes: u64) -> WriteBuffer {
+pub fn buffer(bytes: u64) -> WriteBuffer {
     WriteBuffer { bytes, is_volatile: true }
 }
 
 /// A scheduler whose operations are tagged in the order of submission.
-struct Rig {
-    scheduler: ReadFirst,
+pub struct Rig {
+    pub scheduler: ReadFirst,
     tags: u64,
 }
 
@@ -60,35 +60,35 @@ fn sender(by_host: bool) -> Sender {
 }
 
 impl Rig {
-    fn new(options: &Options) -> Self {
+    pub fn new(options: &Options) -> Self {
         Self { scheduler: ReadFirst::with_options(&GEOMETRY, &TIMING, options), tags: 0 }
     }
 
     /// Submits at a time, to which events are run first.
-    fn submit(&mut self, op: TimedOp, by_host: bool, at: u64) -> Token {
+    pub fn submit(&mut self, op: TimedOp, by_host: bool, at: u64) -> Token {
         let token = self.scheduler.submit_as(op, sender(by_host), SimTime(at), Token::NONE);
         self.watch(token);
         token
     }
 
-    fn watch(&mut self, token: Token) {
+    pub fn watch(&mut self, token: Token) {
         self.scheduler.watch(token, self.tags);
         self.tags += 1;
     }
 
-    fn host(&mut self, op: TimedOp, at: u64) -> Token {
+    pub fn host(&mut self, op: TimedOp, at: u64) -> Token {
         self.submit(op, true, at)
     }
 
     /// What completed up to then, as tag and time.
-    fn until(&mut self, at: u64) -> Vec<(u64, u64)> {
+    pub fn until(&mut self, at: u64) -> Vec<(u64, u64)> {
         let mut out: Vec<Completion> = Vec::new();
         self.scheduler.advance(SimTime(at), &mut out);
         out.iter().map(|done| (done.tag, done.at.0)).collect()
     }
 
     /// Completion times by tag.
-    fn times(&mut self) -> Vec<u64> {
+    pub fn times(&mut self) -> Vec<u64> {
         let mut done = self.until(u64::MAX);
         done.sort_unstable();
         assert_eq!(self.scheduler.outstanding(), 0);

@@ -300,18 +300,15 @@ impl ReadFirst {
         let (lead, page) = (self.slab[slot].lead, self.slab[slot].place.page);
         self.page_present(lead, page);
         self.complete(slot);
-        self.relieve();
     }
 
     /// A program has ended and gives its room back.
     pub(super) fn leave_buffer(&mut self, lead: u32) {
-        self.units.active -= 1;
         let pages = self.slab[lead].parts.host_pages;
         self.front.room += i64::from(pages) * i64::from(self.rules.page_bytes);
         while !self.front.blocked.is_empty() && self.has_room() {
             self.let_in_first();
         }
-        self.relieve();
     }
 
     fn let_in_first(&mut self) {
@@ -323,12 +320,21 @@ impl ReadFirst {
     }
 
     /// If pages wait for room that only programs short of pages hold: closes these, and where they are short
-    /// of the very pages that wait, lets the first in beyond the buffer's size.
-    fn relieve(&mut self) {
+    /// of the very pages that wait, lets the first in beyond the buffer's size. While anything is under way
+    /// that a program may wait for, an erase or a read of a victim among it, room will come.
+    #[inline]
+    pub(super) fn relieve(&mut self) {
+        if !self.front.blocked.is_empty() && self.units.under_way == 0 {
+            self.relieve_stuck();
+        }
+    }
+
+    #[inline(never)]
+    fn relieve_stuck(&mut self) {
         let is_stuck = |this: &Self| {
             let front = &this.front;
             !front.blocked.is_empty()
-                && this.units.active == 0
+                && this.units.under_way == 0
                 && front.inbound == 0
                 && front.turns.is_empty()
         };

@@ -39,6 +39,7 @@ impl ReadFirst {
                     let older = read.links.older;
                     if erase || read.place.page.wrapping_sub(page) < pages {
                         self.slab.follow(other, slot);
+                        self.want(other);
                     }
                     other = older;
                 }
@@ -92,6 +93,7 @@ impl ReadFirst {
 
     /// Notes a ready operation, and with it later writes of the block that only waited for their turn.
     pub(super) fn enqueue(&mut self, slot: u32) {
+        self.count_under_way(slot);
         if self.slab[slot].kind == Kind::Read {
             self.enter(slot);
             return;
@@ -102,9 +104,6 @@ impl ReadFirst {
             op.stage = Stage::Queued;
             self.ready.push((op.seq, slot));
             let newer = op.links.newer;
-            if self.rules.gathers && op.kind == Kind::Program {
-                self.units.active += 1;
-            }
             if newer == NIL {
                 return;
             }
@@ -114,6 +113,7 @@ impl ReadFirst {
                 return;
             }
             slot = newer;
+            self.count_under_way(slot);
         }
     }
 
@@ -133,6 +133,9 @@ impl ReadFirst {
             }
             if op.urgent {
                 self.urgent -= 1;
+            }
+            if op.counted {
+                self.units.under_way -= 1;
             }
             let block = op.place.block as usize;
             match op.kind {
@@ -154,5 +157,6 @@ impl ReadFirst {
                 self.settle(follower);
             }
         }
+        self.relieve();
     }
 }

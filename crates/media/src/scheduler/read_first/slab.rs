@@ -146,6 +146,10 @@ pub(super) struct Op {
     pub buffered: bool,
     /// An operation of the layer that one of the host waits for.
     pub urgent: bool,
+    /// A read that a write of its block waits for.
+    pub wanted: bool,
+    /// Counted among what is under way.
+    pub counted: bool,
 }
 
 impl Op {
@@ -179,6 +183,8 @@ impl Op {
         host: false,
         buffered: false,
         urgent: false,
+        wanted: false,
+        counted: false,
     };
 }
 
@@ -261,6 +267,7 @@ impl Slab {
         let free = op.next;
         (op.seq, op.kind, op.stage) = (seq, kind, Stage::Waiting);
         (op.watch.is_on, op.buffered, op.urgent) = (false, false, false);
+        (op.wanted, op.counted) = (false, false);
         (op.run.left_ns, op.run.hold_until_ns, op.run.stops) = (0, 0, 0);
         (op.waits, op.due_ns, op.next) = (0, NEVER, NIL);
         (op.parts, op.partners, op.links) = (Op::NEW.parts, List::EMPTY, Op::NEW.links);

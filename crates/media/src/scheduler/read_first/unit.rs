@@ -16,7 +16,7 @@
 
 use super::ReadFirst;
 use super::rules::Rules;
-use super::slab::{Kind, NIL, Stage};
+use super::slab::{Kind, NEVER, NIL, Stage};
 use nandscape_core::{Sender, Token};
 
 #[derive(Clone, Debug)]
@@ -27,8 +27,9 @@ pub(super) struct Units {
     pub open: Vec<u32>,
     /// Erases of each block, as far as times depend on it.
     erases: Vec<u32>,
-    /// Leads that are ready and not complete.
-    pub active: u32,
+    /// Operations that are ready and not complete and that a write may wait for: all but reads of the host
+    /// without a write behind them.
+    pub under_way: u32,
 }
 
 impl Units {
@@ -37,14 +38,14 @@ impl Units {
             by_block: if rules.options.program_pages > 1 { vec![NIL; blocks] } else { Vec::new() },
             open: Vec::new(),
             erases: if rules.options.program_jitter > 0.0 { vec![0; blocks] } else { Vec::new() },
-            active: 0,
+            under_way: 0,
         }
     }
 
     pub fn reset(&mut self) {
         self.by_block.fill(NIL);
         self.open.clear();
-        self.active = 0;
+        self.under_way = 0;
     }
 
     #[inline]
@@ -166,6 +167,25 @@ impl ReadFirst {
         }
     }
 
+    /// Counts an operation that is ready, if a write may wait for it.
+    #[inline]
+    pub(super) fn count_under_way(&mut self, slot: u32) {
+        let op = &mut self.slab[slot];
+        if self.rules.gathers && !op.counted && (op.kind != Kind::Read || !op.host || op.wanted) {
+            op.counted = true;
+            self.units.under_way += 1;
+        }
+    }
+
+    /// A write waits for a read. One that only waits for its time is as good as ready.
+    pub(super) fn want(&mut self, read: u32) {
+        let op = &mut self.slab[read];
+        op.wanted = true;
+        if op.stage != Stage::Waiting || op.due_ns != NEVER {
+            self.count_under_way(read);
+        }
+    }
+
     /// Whether a page is in the controller that its program waits with, for others that were given.
     fn is_held_up(&self, slot: u32) -> bool {
         let page = &self.slab[slot];
@@ -227,11 +247,11 @@ impl ReadFirst {
 
     /// Lets reads go on whose page is in the controller by now.
     fn wake_readers(&mut self, lead: u32) {
-        let program = &mut self.slab[lead];
-        let (first, present) = (program.place.page, program.parts.present);
-        let mut waiting = std::mem::replace(&mut program.parts.readers, super::slab::List::EMPTY);
+        let mut waiting = std::mem::replace(&mut self.slab[lead].parts.readers, super::slab::List::EMPTY);
         while let Some(read) = self.slab.pop_front(&mut waiting) {
-            if present >> (self.slab[read].place.page - first) & 1 == 1 {
+            // The read before may have brought what another page waited for.
+            let program = &self.slab[lead];
+            if program.parts.present >> (self.slab[read].place.page - program.place.page) & 1 == 1 {
                 self.settle(read);
             } else {
                 self.push_reader(lead, read);
