@@ -102,7 +102,7 @@ impl ReadFirst {
     /// buffer has its data.
     pub(super) fn enter(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
-        if op.buffered {
+        if op.marks.buffered {
             self.deliver(slot);
             return;
         }

@@ -134,7 +134,7 @@ impl ReadFirst {
             if op.urgent {
                 self.urgent -= 1;
             }
-            if op.counted {
+            if op.marks.counted {
                 self.units.under_way -= 1;
             }
             let block = op.place.block as usize;

@@ -112,6 +112,17 @@ pub(super) struct Watch {
     pub tag: u64,
 }
 
+/// What is so of an operation that need not be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    /// A read that is answered from the buffer.
+    pub buffered: bool,
+    /// A read that a write of its block waits for.
+    pub wanted: bool,
+    /// Counted among what is under way.
+    pub counted: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     /// Submission number: breaks ties everywhere.
@@ -142,14 +153,9 @@ pub(super) struct Op {
     pub stage: Stage,
     /// Of the host.
     pub host: bool,
-    /// A read that is answered from the buffer.
-    pub buffered: bool,
     /// An operation of the layer that one of the host waits for.
     pub urgent: bool,
-    /// A read that a write of its block waits for.
-    pub wanted: bool,
-    /// Counted among what is under way.
-    pub counted: bool,
+    pub marks: Marks,
 }
 
 impl Op {
@@ -181,10 +187,8 @@ impl Op {
         kind: Kind::Join,
         stage: Stage::Waiting,
         host: false,
-        buffered: false,
         urgent: false,
-        wanted: false,
-        counted: false,
+        marks: Marks { buffered: false, wanted: false, counted: false },
     };
 }
 
@@ -266,8 +270,7 @@ impl Slab {
         let op = &mut self[slot];
         let free = op.next;
         (op.seq, op.kind, op.stage) = (seq, kind, Stage::Waiting);
-        (op.watch.is_on, op.buffered, op.urgent) = (false, false, false);
-        (op.wanted, op.counted) = (false, false);
+        (op.watch.is_on, op.urgent, op.marks) = (false, false, Op::NEW.marks);
         (op.run.left_ns, op.run.hold_until_ns, op.run.stops) = (0, 0, 0);
         (op.waits, op.due_ns, op.next) = (0, NEVER, NIL);
         (op.parts, op.partners, op.links) = (Op::NEW.parts, List::EMPTY, Op::NEW.links);

@@ -171,8 +171,8 @@ impl ReadFirst {
     #[inline]
     pub(super) fn count_under_way(&mut self, slot: u32) {
         let op = &mut self.slab[slot];
-        if self.rules.gathers && !op.counted && (op.kind != Kind::Read || !op.host || op.wanted) {
-            op.counted = true;
+        if self.rules.gathers && !op.marks.counted && (op.kind != Kind::Read || !op.host || op.marks.wanted) {
+            op.marks.counted = true;
             self.units.under_way += 1;
         }
     }
@@ -180,7 +180,7 @@ impl ReadFirst {
     /// A write waits for a read. One that only waits for its time is as good as ready.
     pub(super) fn want(&mut self, read: u32) {
         let op = &mut self.slab[read];
-        op.wanted = true;
+        op.marks.wanted = true;
         if op.stage != Stage::Waiting || op.due_ns != NEVER {
             self.count_under_way(read);
         }
@@ -267,7 +267,7 @@ impl ReadFirst {
 
     /// A read of a page whose program has not ended needs no flash.
     pub(super) fn read_from_buffer(&mut self, read: u32, lead: u32) {
-        self.slab[read].buffered = true;
+        self.slab[read].marks.buffered = true;
         let program = &self.slab[lead];
         if program.parts.present >> (self.slab[read].place.page - program.place.page) & 1 == 0 {
             self.slab[read].waits += 1;
