@@ -29,7 +29,7 @@ const TIMING: Timing = Timing {
 const LINK: HostLink =
     HostLink { bytes_per_s: 1_000_000_000, read_front_ns: 4, write_front_ns: 5, completion_ns: 3 };
 
-pub fn page(unit: u32, page: u32) -> Ppn {
+fn page(unit: u32, page: u32) -> Ppn {
     Ppn(unit * 12 + page)
 }
 
@@ -81,7 +81,7 @@ impl Rig {
     }
 
     /// What completed up to then, as tag and time.
-    pub fn until(&mut self, at: u64) -> Vec<(u64, u64)> {
+    fn until(&mut self, at: u64) -> Vec<(u64, u64)> {
         let mut out: Vec<Completion> = Vec::new();
         self.scheduler.advance(SimTime(at), &mut out);
         out.iter().map(|done| (done.tag, done.at.0)).collect()

@@ -324,26 +324,18 @@ impl ReadFirst {
     /// that a program may wait for, an erase or a read of a victim among it, room will come.
     #[inline]
     pub(super) fn relieve(&mut self) {
-        if !self.front.blocked.is_empty() && self.units.under_way == 0 {
-            self.relieve_stuck();
-        }
-    }
-
-    #[inline(never)]
-    fn relieve_stuck(&mut self) {
-        let is_stuck = |this: &Self| {
-            let front = &this.front;
-            !front.blocked.is_empty()
-                && this.units.under_way == 0
-                && front.inbound == 0
-                && front.turns.is_empty()
-        };
-        if is_stuck(self) {
+        if self.is_stuck() {
             self.close_all();
-            if is_stuck(self) {
+            if self.is_stuck() {
                 self.let_in_first();
             }
         }
+    }
+
+    #[inline]
+    const fn is_stuck(&self) -> bool {
+        let front = &self.front;
+        !front.blocked.is_empty() && self.units.under_way == 0 && front.inbound == 0 && front.turns.is_empty()
     }
 
     /// Whether someone waits for programs that are short of pages.
