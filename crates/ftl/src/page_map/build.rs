@@ -44,13 +44,15 @@ pub(super) fn domains<D: FlashDevice>(
         if device.journal().is_some() { erases_under_way(lanes, blocks, pages_per_block) } else { 0 };
     let spare_blocks =
         if erases_under_way > 0 { erases_under_way + TORN_PAGES.div_ceil(pages_per_block) } else { 0 };
-    let marks = Watermarks::new(params, blocks, pages_per_block)?;
+    let data_blocks = logical.div_ceil(u64::from(pages_per_block));
+    let spare = u64::from(blocks).saturating_sub(data_blocks);
+    let ample = u64::from(2 * lanes).min(spare / 16).max(2) as u32;
+    let marks = Watermarks::new(params, blocks, ample, pages_per_block)?;
     let marks = marks.raised(u64::from(spare_blocks) * u64::from(pages_per_block));
     let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
     let logs = logs::plan(config, migrates);
     let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
     let blocks_per_piece = config.blocks_per_piece(params, &geometry, count)?;
-    let data_blocks = logical.div_ceil(u64::from(pages_per_block));
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good = |block: u32| !device.is_bad(BlockId(block));
     let is_erased = |block: u32| is_good(block).then(|| device.write_pointer(BlockId(block)) == 0);

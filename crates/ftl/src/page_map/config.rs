@@ -36,7 +36,8 @@ keys! { PARAMS:
          or auto";
     GC_LOW: String = text() or "2",
         "erased space, in blocks beyond the open ones (or % of the domain's blocks), below which writes wait \
-         for GC";
+         for GC; auto: two blocks a die, so that writes need not wait for erases, but at most 1/16 of the spare \
+         blocks";
     GC_HIGH: Option<String> = text(),
         "erased space at which that GC stops, in the same unit; default: gc_low, one victim at a time";
     GC_STEP: u32 = int(0, 1 << 20) or "0",
@@ -321,11 +322,23 @@ impl Watermarks {
         Self { low: self.low + pages, high: self.high + pages, background: self.background + pages }
     }
 
-    pub fn new(params: &Params, domain_blocks: u32, pages_per_block: u32) -> Result<Self, ParamError> {
+    /// Of a domain of so many blocks; `ample` of them let writes go on while others are erased.
+    pub fn new(
+        params: &Params,
+        domain_blocks: u32,
+        ample: u32,
+        pages_per_block: u32,
+    ) -> Result<Self, ParamError> {
         let pages = |key: Param, text: &str| {
-            let expected =
-                || format!("a number of blocks up to {domain_blocks}, or a percentage of them such as 2%");
-            let pages = watermark(text, domain_blocks, pages_per_block);
+            let auto = if key.name == GC_LOW.param.name { "auto, " } else { "" };
+            let expected = || {
+                format!("{auto}a number of blocks up to {domain_blocks}, or a percentage of them such as 2%")
+            };
+            let pages = if text.trim() == "auto" && !auto.is_empty() {
+                Some(u64::from(ample) * u64::from(pages_per_block))
+            } else {
+                watermark(text, domain_blocks, pages_per_block)
+            };
             pages.ok_or_else(|| params.error(key, expected()))
         };
         let given = |key: Key<Option<String>>| params.get(key).map(|text| pages(key.param, text)).transpose();
@@ -384,9 +397,13 @@ mod tests {
 
     #[test]
     fn watermarks_take_blocks_or_percent_and_stay_in_order() {
-        let marks = |pairs: &[(&str, &str)]| Watermarks::new(&params(pairs), 512, 64);
+        let marks = |pairs: &[(&str, &str)]| Watermarks::new(&params(pairs), 512, 20, 64);
         assert_eq!(marks(&[("gc_low", "2%")]), Ok(Watermarks { low: 655, high: 655, background: 1310 }));
         assert_eq!(marks(&[("gc_low", "1.5")]).unwrap().low, 96);
+        assert_eq!(
+            marks(&[("gc_low", "auto"), ("gc_high", "30")]).unwrap(),
+            Watermarks { low: 1280, high: 1920, background: 3840 }
+        );
         assert_eq!(marks(&[("gc_low", "0")]).unwrap().low, 64, "GC needs a block");
         for (key, value) in [
             ("gc_low", "two"),
@@ -394,6 +411,7 @@ mod tests {
             ("gc_low", "200%"),
             ("gc_low", "513"),
             ("gc_high", "1"),
+            ("gc_high", "auto"),
             ("background_watermark", "1"),
         ] {
             let err = marks(&[(key, value)]).unwrap_err().to_string();
