@@ -16,8 +16,13 @@ use nandscape_trace::{OpenOptions, Target, Workload, WorkloadSpec};
 
 /// A plane with fewer blocks has too few victims to choose from.
 const FEWEST_BLOCKS: u32 = 32;
-/// A block with fewer pages is no block.
+/// With as many, blocks that are open or kept free take no room that would be felt: blocks are shortened before
+/// a plane has fewer.
+const ENOUGH_BLOCKS: u32 = 512;
+/// A block with fewer pages, or fewer program operations, is no block: victims would be emptier than those of
+/// the whole device, since the valid pages of a few vary more than those of many.
 const FEWEST_PAGES: u32 = 16;
+const FEWEST_PROGRAMS: u32 = 4;
 /// What a device that is to be steady does before the counted part, unless something else is asked for.
 const BEFORE: &str = "fill+uniform:1x";
 /// Blocks are whole: a device is at most so much emptier than asked for, where it could be any size.
@@ -95,8 +100,9 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
     if filled < ROUNDED * share {
         emptier = format!(
             " (asked for were {:.0} %, which takes a device of fewer dies: a plane has at least {FEWEST_BLOCKS} blocks of \
-             {FEWEST_PAGES} pages)",
-            share * 100.0
+             {} pages)",
+            share * 100.0,
+            fewest_pages(first)
         );
     }
     let note = format!(
@@ -120,9 +126,12 @@ struct Size {
 
 /// The smallest size that offers so many bytes on all of these configurations.
 fn smallest(configs: &[StackConfig], wanted: u64) -> Result<Size, RunError> {
-    let mut pages = configs[0].geometry.pages_per_block;
+    let whole = configs[0].geometry;
+    let mut pages = whole.pages_per_block;
     // Shorter blocks, until a plane has enough of them.
-    while pages / 2 >= FEWEST_PAGES && capacity(configs, FEWEST_BLOCKS, pages)? >= wanted {
+    let fewest = fewest_pages(&configs[0]);
+    let enough = whole.blocks_per_plane.clamp(FEWEST_BLOCKS, ENOUGH_BLOCKS);
+    while pages / 2 >= fewest && capacity(configs, enough, pages)? >= wanted {
         pages /= 2;
     }
     let of = |blocks| Ok::<_, RunError>(Size { blocks, pages, capacity: capacity(configs, blocks, pages)? });
@@ -141,6 +150,12 @@ fn smallest(configs: &[StackConfig], wanted: u64) -> Result<Size, RunError> {
         }
     }
     Ok(found)
+}
+
+/// Pages that a block has at the least.
+fn fewest_pages(config: &StackConfig) -> u32 {
+    let together = config.value("device.timing.program_pages").and_then(|text| text.parse().ok());
+    FEWEST_PAGES.max(FEWEST_PROGRAMS * together.unwrap_or(1))
 }
 
 /// The smallest logical capacity of the configurations with so many blocks; 0 if it is too small for one.

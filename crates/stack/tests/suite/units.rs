@@ -172,6 +172,24 @@ fn collection_programs_no_more_than_its_dies_do() {
 }
 
 #[test]
+fn steady_random_writes_use_the_dies_well() {
+    let mut typed = Typed::new();
+    typed.merge_preset("dc-tlc-28op").unwrap();
+    let shape = ["device.blocks_per_plane=171", "device.pages_per_block=96", "device.timing.erase=500us"];
+    let load = ["workload.depth=256", "workload.precondition=fill+uniform:1x"];
+    for pair in shape.iter().chain(&load) {
+        typed.set_pair(pair).unwrap();
+    }
+    let result = support::run("uniform:bs=4k,span=100%,count=200k", &typed);
+    let writes = result.flash.programs as f64;
+    // 32 dies program 24 units in 2.1 ms, and read what they copy: 60 us for a page, with at most 4 units.
+    let copies = writes - 200_000.0;
+    let least_s = (writes / 24.0 * 2.1e-3 + copies / 4.0 * 60e-6) / 32.0;
+    let share = least_s / (result.speed.time.simulated_ns as f64 / 1e9);
+    assert!((0.7..1.0).contains(&share), "dies work {share} of the time");
+}
+
+#[test]
 fn pages_of_one_shot_programs_and_whole_transfers_hold_units() {
     let pairs = ["device.timing.program_pages=4", "device.partial_transfer=false", UNIT];
     let pairs: Vec<&str> = BUFFERED.iter().chain(&pairs).copied().collect();
