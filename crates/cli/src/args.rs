@@ -69,7 +69,8 @@ pub struct StackArgs {
 #[derive(Clone, Debug, Args)]
 pub struct FitArgs {
     /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
-    /// fewer blocks, filled and overwritten once before the counted part.
+    /// fewer and shorter blocks, filled and overwritten once before the counted part; none: as large as it
+    /// is.
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
     pub fit: Option<String>,
 }
@@ -197,8 +198,9 @@ pub struct ReplayArgs {
 pub struct CompareArgs {
     #[arg(help = WORKLOAD_HELP, required = true)]
     pub workloads: Vec<String>,
-    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map [default: all that can run on the device; with
-    /// --fit, page-map with 7 and with 28 % over-provisioning].
+    /// Translation layers, such as pm-gcl,hsbm-gcl,page-map, or all that can run on the device [default: all;
+    /// with --fit, page-map with 7 and with 28 % over-provisioning; of traces with nothing said of the
+    /// device, these two of dc-tlc-28op with --fit 90%].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
     #[command(flatten)]

@@ -16,8 +16,8 @@ use nandscape_trace::{OpenOptions, Target, Workload, WorkloadSpec};
 
 /// A plane with fewer blocks has too few victims to choose from.
 const FEWEST_BLOCKS: u32 = 32;
-/// With as many, blocks that are open or kept free take no room that would be felt: blocks are shortened before
-/// a plane has fewer.
+/// With as many, blocks that are open or kept free take no room that would be felt: blocks are shortened
+/// before a plane has fewer.
 const ENOUGH_BLOCKS: u32 = 512;
 /// A block with fewer pages, or fewer program operations, is no block: victims would be emptier than those of
 /// the whole device, since the valid pages of a few vary more than those of many.
@@ -36,6 +36,17 @@ pub struct Fitted {
     pub sets: Vec<(&'static str, String)>,
     /// What was done, in words.
     pub note: String,
+}
+
+/// Whether a workload is a trace in a file, which has a footprint of its own; generators, job files and
+/// standard input have none.
+///
+/// # Errors
+///
+/// A name that is neither a file nor a generator.
+pub fn has_footprint(config: &StackConfig, workload: &str) -> Result<bool, RunError> {
+    let is_generator = matches!(workload.parse::<WorkloadSpec>()?, WorkloadSpec::Generator { .. });
+    Ok(!is_generator && workload != "-" && !is_job_file(config, workload))
 }
 
 /// Fits the device of these configurations, which have the same flash, to the largest of these workloads:
@@ -61,8 +72,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
     }
     let mut touched = 0;
     for workload in workloads {
-        let is_generator = matches!(workload.parse::<WorkloadSpec>()?, WorkloadSpec::Generator { .. });
-        if is_generator || is_job_file(first, workload) || workload == "-" {
+        if !has_footprint(first, workload)? {
             let why = "has no footprint of its own: expected a trace file";
             return Err(refused(format!("workload '{workload}' {why}")));
         }

@@ -11,17 +11,30 @@ use nandscape_stack::{CompareOptions, StackConfig, Typed, fit};
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     stop_on_ctrl_c()?;
-    let (configs, note) = match &args.fit.fit {
+    let is_default = is_default(args)?;
+    let mut args = args.clone();
+    if is_default {
+        args.stack.device.device = Some(DRIVE.to_owned());
+        args.fit.fit = Some(FULL.to_owned());
+    }
+    let all_layers = args.ftl == ["all"];
+    if all_layers {
+        args.ftl.clear();
+    }
+    let args = &args;
+    let (configs, note) = match args.fit.fit.as_deref().filter(|share| *share != "none") {
         None => (configs_of(args)?, None),
         Some(share) => {
             let mut args = args.clone();
-            if args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none() {
+            let is_any = args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none();
+            if is_any && !all_layers {
                 args.stack.device.stack = Some(TWO_DRIVES.to_owned());
             }
             let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
             let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
             args.stack.device.sets.extend(pairs);
-            (configs_of(&args)?, Some(fitted.note))
+            let which = if is_default { DEFAULT } else { "" };
+            (configs_of(&args)?, Some(format!("{}{which}", fitted.note)))
         }
     };
     let bar = console.progress("compare");
@@ -43,6 +56,30 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
 
 /// What a fitted device is compared as, unless something else is asked for.
 const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
+/// The device that a trace is compared on, and the share of it that the trace fills, if nothing is said.
+const DRIVE: &str = "dc-tlc-28op";
+const FULL: &str = "90%";
+const DEFAULT: &str = "; the default is dc-tlc-28op with --fit 90%, which --device and --fit change";
+
+/// Whether nothing is said of the device, and what is replayed can say how large it has to be.
+fn is_default(args: &CompareArgs) -> Result<bool> {
+    let device = &args.stack.device;
+    let names = [&device.config, &device.device, &device.stack, &device.scale, &args.fit.fit];
+    let is_said = names.iter().any(|name| name.is_some())
+        || !args.ftl.is_empty()
+        || !args.cache.is_empty()
+        || device.sets.iter().any(|pair| !pair.trim_start().starts_with("workload."));
+    if is_said {
+        return Ok(false);
+    }
+    let config = typed(&args.stack, None)?.check()?;
+    for workload in &args.workloads {
+        if !nandscape_stack::has_footprint(&config, workload)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 fn configs_of(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     if args.cache.is_empty() { of_layers(args, None) } else { of_caches(args) }

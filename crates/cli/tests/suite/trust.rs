@@ -149,6 +149,26 @@ fn a_fitted_device_is_as_full_as_asked_and_collects() {
 }
 
 #[test]
+fn a_trace_alone_is_compared_on_a_drive_that_it_fills() {
+    let folder = folder((0..40_000).map(|i| (i * 2_000, 'W', scattered(i, 20_000) * 3)));
+    let table = |more: &[&str]| {
+        let output = run(folder.path(), &[&["compare", "trace.csv", "-q"], more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let default = table(&[]);
+    for part in ["dc-tlc-28op", "ftl.op=0.07", "ftl.op=0.28", "fitted: 52.16 MiB", "the default is"] {
+        assert!(default.contains(part), "{part}: {default}");
+    }
+    assert!(!default.contains("no-gc"), "{default}");
+    // Any word on the device, and none of that is assumed.
+    let said = table(&["--fit", "none"]);
+    assert!(said.contains("hsbm-gcl") && said.contains("no-gc") && !said.contains("fitted"), "{said}");
+    let all = table(&["--ftl", "all", "--set", "workload.depth=4"]);
+    assert!(all.contains("pm-gcc") && !all.contains("dc-tlc"), "{all}");
+}
+
+#[test]
 fn what_cannot_be_fitted_is_refused() {
     let folder = folder((0..100).map(|i| (i, 'W', i)));
     for (args, expected) in [
