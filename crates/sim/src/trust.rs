@@ -43,6 +43,7 @@ pub static CHECKS: &[Check] = &[
         coarse_time,
     ),
     check("overrun", "1 % of the requests found more than 1024 others under way", "", overrun),
+    check("short", "hosts wrote less than the capacity of the device", "[SNIA-PTS]", short),
     check("unsteady", "write amplification of the fifths of a run had not settled", "[SNIA-PTS]", unsteady),
     check("few-samples", "fewer than 1000 reads, or writes: too few for a 99th percentile", "", few_samples),
 ];
@@ -139,6 +140,22 @@ fn overrun(facts: &Facts<'_>) -> Option<String> {
          hosts do",
         crowded * 100.0,
         arrivals.most(),
+    ))
+}
+
+fn short(facts: &Facts<'_>) -> Option<String> {
+    facts.rounds?;
+    let result = facts.result;
+    let (written, capacity) = (result.host.write_bytes, result.cost.usable_bytes);
+    if result.flash.erases == 0 || written == 0 || written >= capacity {
+        return None;
+    }
+    Some(format!(
+        "hosts wrote {}, {:.1} % of the capacity: write amplification and wear are those of what the device held before \
+         more than of this load; --repeat {} writes the capacity once",
+        format_bytes(written),
+        written as f64 / capacity as f64 * 100.0,
+        capacity.div_ceil(written)
     ))
 }
 

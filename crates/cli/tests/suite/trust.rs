@@ -94,6 +94,18 @@ fn requests_that_arrive_faster_than_they_are_done_are_told() {
 }
 
 #[test]
+fn less_than_a_capacity_written_is_told() {
+    let folder = folder((0..1_500).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
+    let before = ["--precondition", "fill+uniform:2x"];
+    let short = result(folder.path(), &before);
+    assert_eq!(found(&short), ["short"]);
+    let message = short["trust"][0]["message"].as_str().unwrap();
+    assert!(message.contains("% of the capacity") && message.contains("--repeat 3 "), "{message}");
+    let whole = result(folder.path(), &[&before[..], &["--repeat", "3"]].concat());
+    assert!(!found(&whole).contains(&"short".to_owned()), "{:?}", whole["trust"]);
+}
+
+#[test]
 fn write_amplification_that_has_not_settled_is_told() {
     // From an empty device: at first nothing is collected.
     let folder = folder((0..12_000).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
