@@ -117,7 +117,7 @@ pub struct Options {
     pub data_out_ns: u64,
     /// Bytes of program data after which a read may take the bus; 0: a page is one piece.
     pub burst_bytes: u32,
-    /// The data of a program page waits at most so long for the host's reads of its channel, in nanoseconds.
+    /// The data of a program page waits at most so long for the reads of its channel, in nanoseconds.
     pub hold_off_ns: u64,
     /// The data of the next program is loaded while the array programs (cached program).
     pub load_overlap: bool,

@@ -139,11 +139,6 @@ fn program_data_holds_off_for_reads_of_its_channel_but_not_for_ever() {
         rig.host(program(1, 0, 1000), 0);
         assert_eq!(rig.times(), [program_ns, read_ns, 1700], "hold-off {hold_off_ns}");
     }
-    // Nor for a read of the layer: its data waits for the end of the program's.
-    let mut rig = Rig::new(&Options { hold_off_ns: 300, ..Options::default() });
-    rig.host(program(0, 0, 1000), 0);
-    rig.submit(read(2, 6), false, 0);
-    assert_eq!(rig.times(), [1000 + 700, 1100]);
 }
 
 fn suspension() -> Suspension {

@@ -3,8 +3,8 @@
 //! A free bus takes read data first, then commands of reads, then erases and program data, each by
 //! submission. Program data goes page by page. With [`Options::burst_bytes`] the bus leaves a page at the
 //! next border of a burst for a read; one event stands for all bursts that no read interrupts. With
-//! [`Options::hold_off_ns`] a page does not begin while the channel has reads of the host under way, from the
-//! command core to the end of their data, but waits for that only so long.
+//! [`Options::hold_off_ns`] a page does not begin while the channel has reads under way, from the command
+//! core to the end of their data, but waits for that only so long.
 //!
 //! Without contention the bus, the core and the decoder take their time but none of them is ever busy, and
 //! nothing holds off.
@@ -23,7 +23,7 @@ pub(super) struct Channel {
     pub dirty: bool,
     /// The program whose data is on the bus and has not been told to leave it, or `NIL`.
     load: u32,
-    /// Reads of the host that have not left the bus of the channel.
+    /// Reads of the channel that have not left the bus.
     pub reads: u32,
     pub core_free_ns: u64,
     /// Reads of the layer that let those of the host into the core first.
@@ -171,7 +171,7 @@ impl ReadFirst {
             die.array = NIL;
         }
         let channel = &mut self.channels[die.channel as usize];
-        channel.reads -= u32::from(self.slab[slot].host);
+        channel.reads -= 1;
         if self.rules.options.decode_ns == 0 {
             self.deliver(slot);
             return;

@@ -107,7 +107,7 @@ impl ReadFirst {
             return;
         }
         let channel = &mut self.channels[self.dies[op.place.unit as usize].channel as usize];
-        channel.reads += u32::from(op.host);
+        channel.reads += 1;
         if self.rules.options.core_ns == 0 {
             op.stage = Stage::Queued;
             self.ready.push((op.seq, slot));
