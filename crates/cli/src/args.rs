@@ -75,6 +75,13 @@ pub struct FitArgs {
     pub fit: Option<String>,
 }
 
+impl FitArgs {
+    /// The share that was typed, unless that is none.
+    pub fn share(&self) -> Option<&str> {
+        self.fit.as_deref().filter(|share| *share != "none")
+    }
+}
+
 /// The verbs of `image`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ImageVerb {

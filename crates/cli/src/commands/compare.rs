@@ -22,7 +22,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
         args.ftl.clear();
     }
     let args = &args;
-    let (configs, note) = match args.fit.fit.as_deref().filter(|share| *share != "none") {
+    let (configs, note) = match args.fit.share() {
         None => (configs_of(args)?, None),
         Some(share) => {
             let mut args = args.clone();
@@ -33,8 +33,12 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
             let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
             let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
             args.stack.device.sets.extend(pairs);
-            let which = if is_default { DEFAULT } else { "" };
-            (configs_of(&args)?, Some(format!("{}{which}", fitted.note)))
+            let which = if is_default {
+                format!("; the default is {DRIVE} with --fit {FULL}, which --device and --fit change")
+            } else {
+                String::new()
+            };
+            (configs_of(&args)?, Some(fitted.note + &which))
         }
     };
     let bar = console.progress("compare");
@@ -59,7 +63,6 @@ const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
 /// The device that a trace is compared on, and the share of it that the trace fills, if nothing is said.
 const DRIVE: &str = "dc-tlc-28op";
 const FULL: &str = "90%";
-const DEFAULT: &str = "; the default is dc-tlc-28op with --fit 90%, which --device and --fit change";
 
 /// Whether nothing is said of the device, and what is replayed can say how large it has to be.
 fn is_default(args: &CompareArgs) -> Result<bool> {

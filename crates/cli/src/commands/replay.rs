@@ -10,8 +10,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let mut typed = typed(&args.stack, args.ftl.as_deref())?;
     let mut config = typed.check()?;
     let mut note = None;
-    let share = args.fit.fit.as_deref().filter(|share| *share != "none");
-    if let (Some(share), Some(workload)) = (share, &args.workload) {
+    if let (Some(share), Some(workload)) = (args.fit.share(), &args.workload) {
         let fitted = fit(&[config], std::slice::from_ref(workload), share_of(share)?)?;
         for (key, value) in fitted.sets {
             typed.set(key, &value)?;

@@ -330,11 +330,12 @@ impl Watermarks {
         pages_per_block: u32,
     ) -> Result<Self, ParamError> {
         let pages = |key: Param, text: &str| {
-            let auto = if key.name == GC_LOW.param.name { "auto, " } else { "" };
+            let may_be_auto = key.name == GC_LOW.param.name;
             let expected = || {
+                let auto = if may_be_auto { "auto, " } else { "" };
                 format!("{auto}a number of blocks up to {domain_blocks}, or a percentage of them such as 2%")
             };
-            let pages = if text.trim() == "auto" && !auto.is_empty() {
+            let pages = if may_be_auto && text.trim() == "auto" {
                 Some(u64::from(ample) * u64::from(pages_per_block))
             } else {
                 watermark(text, domain_blocks, pages_per_block)
