@@ -179,6 +179,10 @@ pub struct OutputArgs {
     /// Write the results in any output of 'nandscape list outputs', such as text=runs.txt; may be repeated.
     #[arg(long, value_name = "OUTPUT=FILE")]
     pub write: Vec<String>,
+    /// End with exit status 3 if this holds for a run, such as 'waf_bytes > 2', 'latency_ns.write.p99 > 5ms' or
+    /// 'trust > 0': a key of the result document, > >= < <= == or !=, and a number; may be repeated.
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<String>,
 }
 
 /// Arguments of `replay`.

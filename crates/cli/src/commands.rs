@@ -21,7 +21,7 @@ use crate::console::{Console, Failure, Result, STOP};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
 use nandscape_report::{
-    Output, ReportContext, Run, render_fio_json, render_html, render_json, render_json_document,
+    Condition, Output, ReportContext, Run, render_fio_json, render_html, render_json, render_json_document,
     write_atomically,
 };
 use nandscape_sim::Progress;
@@ -143,6 +143,7 @@ fn run_options<'a>(
     progress: &'a (dyn Fn(&str, Progress) + Sync),
 ) -> Result<RunOptions<'a>> {
     let wanted = wanted(output)?;
+    conditions(output)?;
     Ok(RunOptions {
         stop: Some(&STOP),
         with_series: wanted.iter().any(|(output, _)| output.wants_series),
@@ -227,7 +228,25 @@ fn deliver(
         console.error("interrupted: the result is partial and marked so");
         failed = true;
     }
-    if failed { Err(Failure::Reported) } else { Ok(()) }
+    if failed { Err(Failure::Reported) } else { judge(runs, &conditions(output)?, console) }
+}
+
+fn conditions(output: &OutputArgs) -> Result<Vec<Condition>> {
+    output.fail_if.iter().map(|text| Condition::parse(text).map_err(Failure::usage)).collect()
+}
+
+/// Says which conditions hold for which runs.
+fn judge(runs: &[Run], conditions: &[Condition], console: Console) -> Result<()> {
+    let mut any = false;
+    for (condition, run) in
+        conditions.iter().flat_map(|condition| runs.iter().map(move |run| (condition, run)))
+    {
+        if let Some(value) = condition.holds(run).map_err(Failure::run)? {
+            console.error(&format!("{}: {condition}: it is {value}", run.label));
+            any = true;
+        }
+    }
+    if any { Err(Failure::Condition) } else { Ok(()) }
 }
 
 fn command_line() -> String {

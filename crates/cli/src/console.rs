@@ -29,6 +29,8 @@ pub enum Failure {
     Run(String),
     /// It failed and has been reported in the result: exit status 1.
     Reported,
+    /// A condition of --fail-if holds, which has been said: exit status 3.
+    Condition,
     /// Nobody reads our output any more: not our failure.
     BrokenPipe,
 }

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
             ExitCode::from(1)
         }
         Err(Failure::Reported) => ExitCode::from(1),
+        Err(Failure::Condition) => ExitCode::from(3),
     };
     console.finish();
     code

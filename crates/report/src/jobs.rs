@@ -73,7 +73,7 @@ pub(crate) fn sets_table(result: &RunResult) -> Option<Table> {
     };
     figures("written", Kind::Bytes, &|s| Some(s.host.write_bytes as f64));
     figures("read", Kind::Bytes, &|s| Some(s.host.read_bytes as f64));
-    figures("WAF", Kind::Ratio, &|s| s.waf);
+    figures("WAF", Kind::Ratio, &|s| s.waf_bytes);
     figures("programs", Kind::Count, &|s| Some(s.flash.programs as f64));
     figures("erases", Kind::Count, &|s| Some(s.flash.erases as f64));
     figures("GC moved", Kind::Count, &|s| Some(s.gc.moved_pages as f64));

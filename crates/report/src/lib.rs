@@ -11,12 +11,12 @@
 
 mod advice;
 mod cached;
+mod condition;
 mod contract;
 mod csv;
 mod file;
 mod fio_json;
 mod html;
-mod interfaces;
 mod jobs;
 mod json;
 mod levels;
@@ -29,6 +29,7 @@ mod shape;
 mod simulation;
 mod table;
 mod text;
+mod verdict;
 mod workload;
 
 use nandscape_core::Info;
@@ -41,6 +42,7 @@ use nandscape_trace::TraceStats;
 use std::path::PathBuf;
 
 pub use advice::{render_advice_csv, render_advice_text};
+pub use condition::Condition;
 pub use csv::render_csv;
 pub use file::{write_atomically, write_atomically_with};
 pub use fio_json::render_fio_json;

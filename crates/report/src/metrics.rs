@@ -66,7 +66,7 @@ fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<
 
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
-    metric("", "WAF", Ratio, Lower, "flash pages programmed / host pages written", |r| r.waf.pages),
+    metric("", "WAF", Ratio, Lower, "bytes programmed to flash / bytes hosts wrote", |r| r.waf.bytes),
     metric("hits", "reads", Ratio, Higher, "read requests answered wholly from the cache / all", |r| {
         cached(r, |cache| cache.read_hit_ratio)
     }),
@@ -155,6 +155,12 @@ pub static SUMMARY: &[Metric] = &[
         if_flash(r, r.cost.usable_bytes as f64)
     }),
 ];
+
+/// Bytes of flash that one program writes; `None` where nothing was written or programmed.
+pub(crate) fn program_bytes(result: &RunResult) -> Option<f64> {
+    let programmed = result.waf.bytes? * result.host.write_bytes as f64;
+    (result.flash.programs > 0).then(|| programmed / result.flash.programs as f64)
+}
 
 /// Place of a cause in lists and stacks.
 pub(crate) fn cause_order(name: &str) -> usize {

@@ -27,12 +27,16 @@ impl Shape {
     pub fn from_config(config: &Value) -> Option<Self> {
         let device = config.get("device")?;
         let count = |key: &str| device.get(key).and_then(Value::as_u64).filter(|v| (1..=1 << 32).contains(v));
+        // A scaled device has fewer blocks than its configuration says, down to 16 (`device.scale`).
+        let scale = device.get("scale").and_then(Value::as_str).and_then(|scale| scale.split_once('/'));
+        let divisor = scale.and_then(|(_, n)| n.trim().parse::<u64>().ok()).filter(|n| *n > 0).unwrap_or(1);
+        let blocks = count("blocks_per_plane")?;
         Some(Self {
             name: ["name", "preset"].iter().find_map(|k| device.get(k)?.as_str()).map(str::to_owned),
             channels: count("channels")?,
             dies_per_channel: count("dies_per_channel")?,
             planes_per_die: count("planes_per_die")?,
-            blocks_per_plane: count("blocks_per_plane")?,
+            blocks_per_plane: (blocks / divisor).max(blocks.min(16)),
             pages_per_block: count("pages_per_block")?,
             page_bytes: size(device.get("page")?)?,
         })
@@ -80,6 +84,12 @@ mod tests {
             json!({"device": {"channels": 8, "dies_per_channel": 4, "planes_per_die": 1, "blocks_per_plane": 16,
                 "pages_per_block": 32, "page": page}})
         };
+        let mut scaled = device(json!("32KiB"));
+        scaled["device"]["blocks_per_plane"] = json!(640);
+        for (scale, blocks) in [("1/8", 80), ("1/64", 16), ("half", 640)] {
+            scaled["device"]["scale"] = json!(scale);
+            assert_eq!(Shape::from_config(&scaled).unwrap().blocks_per_plane, blocks, "{scale}");
+        }
         let shape = Shape::from_config(&device(json!("32KiB"))).unwrap();
         assert_eq!(Some(&shape), Shape::from_config(&device(json!(32768))).as_ref());
         assert_eq!(

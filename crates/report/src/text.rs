@@ -1,13 +1,13 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
 use crate::cached::cache_text;
-use crate::interfaces::least_flash;
-use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, rarity};
+use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, program_bytes, rarity};
 use crate::notes::{cautions, shared};
 use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
+use crate::verdict::verdict;
 use crate::{Output, ReportError, Run};
 use nandscape_core::ObjectReport;
 use nandscape_core::units::format_bytes;
@@ -40,7 +40,6 @@ pub fn render_text(runs: &[Run]) -> String {
         if let Some(table) = cause_table(&group) {
             let _ = write!(out, "\n{}", table.render());
         }
-        out.extend(least_flash(&group).map(|text| format!("\n{text}")));
     }
     remarks(&mut out, runs);
     out
@@ -82,10 +81,33 @@ fn heading(out: &mut String, runs: &[&Run]) {
     if let Some(usable) = same_capacity(runs) {
         let _ = writeln!(out, "usable   {}", format_bytes(usable));
     }
+    for (number, line) in verdict(runs).iter().flat_map(|sentence| lines(sentence)).enumerate() {
+        let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
+    }
     for (who, note) in cautions(runs.iter().copied(), "all") {
         let who = if runs.len() > 1 { format!("{}: ", printable(&who)) } else { String::new() };
         let _ = writeln!(out, "caution  {who}{}", printable(&note));
     }
+}
+
+/// Columns of a sentence.
+const WIDTH: usize = 110;
+
+/// A sentence in lines, broken between words.
+fn lines(sentence: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        let line = lines.last_mut().expect("begins with one");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
 }
 
 /// Bytes that hosts can address, if that is the same for all runs: it then stands above the table.
@@ -128,8 +150,8 @@ fn cause_table(runs: &[&Run]) -> Option<Table> {
     table.column(Head::text("WAF by cause"), runs.iter().map(|run| printable(run.name())));
     for cause in causes {
         let values = runs.iter().map(|run| {
-            let pages = run.result.host.write_pages;
-            (pages > 0).then(|| programs(run, cause) as f64 / pages as f64)
+            let bytes = programs(run, cause) as f64 * program_bytes(&run.result)?;
+            Some(bytes / run.result.host.write_bytes as f64)
         });
         table.figures(Head::number("", cause, ""), Kind::Ratio, values);
     }
@@ -226,7 +248,8 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     }
     let has_flash = !r.flash.by_cause.is_empty();
     if has_flash {
-        let text = format!("{} in pages, {} in bytes", ratio(r.waf.pages), ratio(r.waf.bytes));
+        let pages = r.waf.pages.map_or(String::new(), |waf| format!(" ({waf:.3} in pages)"));
+        let text = ratio(r.waf.bytes) + &pages;
         pairs.push(("write amplification", text));
     }
     for (name, bytes, rate) in [

@@ -56,6 +56,14 @@ pub static ALIKE: Info = Info {
     params: &[],
 };
 
+/// The check of a device that is a smaller one of its kind; whoever builds it makes it.
+pub static FEW_BLOCKS: Info = Info {
+    name: "few-blocks",
+    summary: "a scaled device collected garbage with fewer than 8 spare blocks a plane",
+    source: "",
+    params: &[],
+};
+
 const fn check(
     name: &'static str,
     summary: &'static str,
@@ -74,10 +82,15 @@ pub fn judge(facts: &Facts<'_>) -> Vec<TrustNote> {
     notes.collect()
 }
 
+/// Whether garbage was collected, be it that a victim was not emptied.
+fn collected(result: &RunResult) -> bool {
+    result.flash.erases > 0 || result.layer.gc.moved_pages > 0
+}
+
 fn no_gc(facts: &Facts<'_>) -> Option<String> {
     let result = facts.result;
     let has_flash = result.cost.total_blocks > 0 && !result.flash.by_cause.is_empty();
-    if !has_flash || result.host.write_bytes == 0 || result.flash.erases > 0 {
+    if !has_flash || result.host.write_bytes == 0 || collected(result) {
         return None;
     }
     Some(format!(
@@ -147,12 +160,12 @@ fn short(facts: &Facts<'_>) -> Option<String> {
     facts.rounds?;
     let result = facts.result;
     let (written, capacity) = (result.host.write_bytes, result.cost.usable_bytes);
-    if result.flash.erases == 0 || written == 0 || written >= capacity {
+    if !collected(result) || written == 0 || written >= capacity {
         return None;
     }
     Some(format!(
         "hosts wrote {}, {:.1} % of the capacity: write amplification and wear are those of what the device held before \
-         more than of this load; --repeat {} writes the capacity once",
+         more than of this load; a load {} times as long (--repeat) writes the capacity once",
         format_bytes(written),
         written as f64 / capacity as f64 * 100.0,
         capacity.div_ceil(written)

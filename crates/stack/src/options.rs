@@ -2,6 +2,7 @@
 
 use crate::config::StackConfig;
 use crate::error::RunError;
+use crate::trust::tell_few_blocks;
 use nandscape_core::units;
 use nandscape_ftl::page_map;
 use nandscape_sim::{LifetimeResult, Progress, RunResult};
@@ -72,6 +73,7 @@ pub(crate) fn finish(config: &StackConfig, wall_s: f64, result: &mut RunResult) 
     if result.cache.is_none() || !result.flash.by_cause.is_empty() {
         let page_bytes = config.seen_geometry().page_bytes;
         result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, page_bytes);
+        tell_few_blocks(config, result);
     }
 }
 

@@ -1,9 +1,36 @@
-//! Runs whose differences are too small to choose by.
+//! Checks that need more than a run: its configuration, or other runs whose differences from it are too small
+//! to choose by.
 
+use crate::StackConfig;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::TrustNote;
-use nandscape_sim::trust::ALIKE;
+use nandscape_sim::trust::{ALIKE, FEW_BLOCKS};
+
+/// Spare blocks of a plane below which a scaled device is slower than the one it stands for: the blocks that
+/// are open and those that wait to be erased are then most of them.
+const FEWEST_SPARE: f64 = 8.0;
+
+/// Says of a scaled device that it has too few blocks to stand for the whole one.
+pub fn tell_few_blocks(config: &StackConfig, result: &mut RunResult) {
+    let geometry = config.seen_geometry();
+    let cost = &result.cost;
+    if !config.is_scaled() || result.flash.erases == 0 || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
+        return;
+    }
+    let share = cost.op_ratio / (1.0 + cost.op_ratio);
+    let spare = share * f64::from(geometry.blocks_per_plane);
+    if spare >= FEWEST_SPARE {
+        return;
+    }
+    let message = format!(
+        "--scale left {} blocks a plane, {spare:.1} of them spare: too few to be open and erased in time, so that writes \
+         are slower and write amplification is higher than on the whole device; --fit of a trace, or fewer \
+         pages a block (device.pages_per_block) with a larger scale, keep more",
+        geometry.blocks_per_plane
+    );
+    result.trust.push(TrustNote { check: FEW_BLOCKS.name.to_owned(), message });
+}
 
 /// Figures that differ by less than this share are alike.
 const SHARE: f64 = 0.005;

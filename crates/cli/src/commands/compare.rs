@@ -19,7 +19,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     }
     let all_layers = args.ftl == ["all"];
     if all_layers {
-        args.ftl.clear();
+        args.ftl = nandscape_ftl::registry::infos().iter().map(|info| info.name.to_owned()).collect();
     }
     let args = &args;
     let (configs, note) = match args.fit.share() {
@@ -27,7 +27,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
         Some(share) => {
             let mut args = args.clone();
             let is_any = args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none();
-            if is_any && !all_layers {
+            if is_any {
                 args.stack.device.stack = Some(TWO_DRIVES.to_owned());
             }
             let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
@@ -47,7 +47,8 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     // A layer that was asked for by name must run; 'all' means all that can.
     let how = CompareOptions {
         jobs: args.jobs,
-        skip_unsuited: args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none(),
+        skip_unsuited: all_layers
+            || (args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none()),
     };
     let runs = nandscape_stack::compare(&configs, &args.workloads, how, &options);
     bar.finish();
@@ -63,6 +64,8 @@ const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
 /// The device that a trace is compared on, and the share of it that the trace fills, if nothing is said.
 const DRIVE: &str = "dc-tlc-28op";
 const FULL: &str = "90%";
+/// Tables whose keys say nothing of the device.
+const OTHER_TABLES: [&str; 2] = ["workload.", "host."];
 
 /// Whether nothing is said of the device, and what is replayed can say how large it has to be.
 fn is_default(args: &CompareArgs) -> Result<bool> {
@@ -71,7 +74,10 @@ fn is_default(args: &CompareArgs) -> Result<bool> {
     let is_said = names.iter().any(|name| name.is_some())
         || !args.ftl.is_empty()
         || !args.cache.is_empty()
-        || device.sets.iter().any(|pair| !pair.trim_start().starts_with("workload."));
+        || !device
+            .sets
+            .iter()
+            .all(|pair| OTHER_TABLES.iter().any(|table| pair.trim_start().starts_with(table)));
     if is_said {
         return Ok(false);
     }

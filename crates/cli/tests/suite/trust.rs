@@ -100,7 +100,7 @@ fn less_than_a_capacity_written_is_told() {
     let short = result(folder.path(), &before);
     assert_eq!(found(&short), ["short"]);
     let message = short["trust"][0]["message"].as_str().unwrap();
-    assert!(message.contains("% of the capacity") && message.contains("--repeat 3 "), "{message}");
+    assert!(message.contains("% of the capacity") && message.contains("3 times as long"), "{message}");
     let whole = result(folder.path(), &[&before[..], &["--repeat", "3"]].concat());
     assert!(!found(&whole).contains(&"short".to_owned()), "{:?}", whole["trust"]);
 }

@@ -5,6 +5,7 @@ use super::escape::text;
 use super::{Page, bars, elements, tables};
 use crate::notes::{cautions, shared};
 use crate::number::grouped;
+use crate::verdict::verdict;
 use crate::{ReportContext, Run};
 use nandscape_sim::result::WorkloadResult;
 use std::fmt::Write as _;
@@ -58,9 +59,11 @@ pub(super) fn header(
     out
 }
 
-/// Errors first, and what the figures do not mean, then the table, then total throughput and notes.
+/// Errors first, what the runs come to and what the figures do not mean, then the table, then total throughput
+/// and notes.
 pub(super) fn summary(page: &Page<'_>) -> String {
     let mut out = problems(page.runs);
+    out.push_str(&verdicts(page));
     out.push_str(&doubts(page.runs));
     out.push_str(&tables::summary(page));
     out.push_str(&bars::throughput(page));
@@ -95,6 +98,19 @@ fn problems(runs: &[Run]) -> String {
     format!(
         "<div class=\"problems\" role=\"note\" aria-label=\"Runs that did not end well\"><ul>\n{items}</ul></div>\n"
     )
+}
+
+fn verdicts(page: &Page<'_>) -> String {
+    let mut out = String::new();
+    for group in &page.groups {
+        let runs: Vec<&Run> = group.members.iter().map(|i| &page.runs[*i]).collect();
+        let sentences = verdict(&runs).join(" ");
+        let spec = if page.groups.len() > 1 { format!("{}: ", group.spec) } else { String::new() };
+        if !sentences.is_empty() {
+            let _ = writeln!(out, "<p class=\"verdict\">{}</p>", text(&(spec + &sentences)));
+        }
+    }
+    out
 }
 
 fn doubts(runs: &[Run]) -> String {

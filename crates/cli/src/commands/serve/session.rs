@@ -269,7 +269,7 @@ fn summary(
     cached: Option<&CacheStat>,
     is_shut: bool,
 ) -> Vec<String> {
-    let amplification = match (cached, stat.waf.pages) {
+    let amplification = match (cached, stat.waf.bytes) {
         (Some(_), _) => String::new(),
         (None, Some(waf)) => format!("; write amplification {waf:.3}"),
         (None, None) => "; write amplification none".to_owned(),

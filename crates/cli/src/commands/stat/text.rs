@@ -63,9 +63,18 @@ fn since_start(out: &mut String, stat: &Stat) {
     let model_s = stat.speed.time.simulated_ns as f64 / 1e9;
     let speeds = speeds(stat.speed.throughput.read_bytes_per_s, stat.speed.throughput.write_bytes_per_s);
     row(out, "in the model's time", &format!("{model_s:.3} s, {speeds}"));
-    let [waf, by_bytes, recent] = [stat.waf.pages, stat.waf.bytes, stat.interval.waf].map(ratio);
-    let last = format!("{recent} in the last {:.0} s", stat.interval.seconds);
-    row(out, "write amplification", &format!("{waf} since the start ({by_bytes} by bytes), {last}"));
+    let interval = &stat.interval;
+    let recent = amplification(stat, interval.flash.programs, interval.host.write_bytes);
+    let [waf, in_pages, recent] = [stat.waf.bytes, stat.waf.pages, recent].map(ratio);
+    let last = format!("{recent} in the last {:.0} s", interval.seconds);
+    row(out, "write amplification", &format!("{waf} since the start ({in_pages} in pages), {last}"));
+}
+
+/// Bytes of so many programs of this flash over bytes that hosts wrote meanwhile; none without writes.
+pub(super) fn amplification(stat: &Stat, programs: u64, written: u64) -> Option<f64> {
+    let programmed = stat.waf.bytes? * stat.host.write_bytes as f64;
+    let each = programmed / stat.flash.programs.max(1) as f64;
+    (written > 0).then(|| programs as f64 * each / written as f64)
 }
 
 fn speeds(read: f64, written: f64) -> String {

@@ -1,6 +1,7 @@
 //! A line for each interval, as iostat prints them, and below it the strip of zones where there are any. In a
 //! terminal the strip stays below the last line.
 
+use super::text::amplification;
 use super::zones::strip;
 use crate::console::{Console, Failure, Result, STOP, Screen, stop_on_ctrl_c};
 use nandscape_core::units::{format_bytes, format_ns};
@@ -78,10 +79,9 @@ fn interval(before: &Stat, now: &Stat) -> String {
     let per_s = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now) as f64 / seconds;
     let (host, old) = (&now.host, &before.host);
     let programs = now.flash.programs.checked_sub(before.flash.programs);
-    let pages = host.write_pages.checked_sub(old.write_pages).filter(|pages| *pages > 0);
-    let waf = programs
-        .zip(pages)
-        .map_or_else(|| "-".to_owned(), |(programs, pages)| format!("{:.3}", programs as f64 / pages as f64));
+    let written = host.write_bytes.checked_sub(old.write_bytes);
+    let waf = programs.zip(written).and_then(|(programs, written)| amplification(now, programs, written));
+    let waf = waf.map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}"));
     let (model, real) = (&now.interval.latency_ns, &now.interval.real_latency_ns);
     let pair = |read: u64, write: u64| format!("{} / {}", format_ns(read), format_ns(write));
     format!(

@@ -11,6 +11,7 @@ use super::Page;
 use super::elements::{CHART, Chart};
 use super::sections::{for_each_group, has_series};
 use crate::Run;
+use crate::metrics::program_bytes;
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::metrics::Sample;
 use serde_json::Value;
@@ -38,6 +39,8 @@ pub(super) static CURVES: &[Curves] =
 pub(super) struct Moment<'a> {
     pub now: &'a Sample,
     pub before: Option<&'a Sample>,
+    /// Bytes of flash that a program writes.
+    pub program_bytes: f64,
     /// The cache, if there is one, and what it did since the point before.
     pub cache: Option<(CachePoint, CachePoint)>,
 }
@@ -114,11 +117,12 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
 /// The columns of the charts that have a value somewhere.
 pub(super) fn columns(run: &Run, samples: &[Sample]) -> Vec<(&'static str, Vec<Value>)> {
     let mut moments = Vec::with_capacity(samples.len());
+    let program_bytes = program_bytes(&run.result).unwrap_or(0.0);
     let (mut before, mut cache_before) = (None, CachePoint::default());
     for now in samples {
         let cache = run.cache_at(now).map(|cache| (cache, cache.since(&cache_before)));
         cache_before = cache.map_or(cache_before, |(cache, _)| cache);
-        moments.push(Moment { now, before, cache });
+        moments.push(Moment { now, before, program_bytes, cache });
         before = Some(now);
     }
     let columns = CURVES.iter().flat_map(|curves| curves.columns);

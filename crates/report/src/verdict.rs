@@ -1,0 +1,199 @@
+//! What runs of one workload come to, in a few sentences that stand above their figures.
+
+use crate::Run;
+use crate::number::{Kind, grouped, printable};
+use nandscape_core::units::format_bytes;
+use nandscape_sim::RunResult;
+use nandscape_sim::result::LatencySummary;
+
+/// Differences that are not worth a word.
+const SAME: f64 = 0.005;
+/// Requests from which on their 99th percentile is one.
+const FEWEST: u64 = 1000;
+/// Runs that a sentence names; of more it names the first and the last.
+const NAMED: usize = 4;
+
+/// At most three sentences: how much flash is programmed, how long requests take, what that costs. Runs that
+/// did not end well have no part in it.
+pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
+    let complete: Vec<&Run> = runs.iter().copied().filter(|run| run.is_complete()).collect();
+    if complete.is_empty() {
+        return Vec::new();
+    }
+    if complete.iter().any(|run| run.result.cache.is_some()) {
+        return caches(&complete).into_iter().collect();
+    }
+    let (flash, least) = match complete.as_slice() {
+        [run] => (flash_of_one(&run.result), *run),
+        _ => flash_of_several(&complete),
+    };
+    let last = if complete.len() == 1 { lifetime(&least.result) } else { price(least, &complete) };
+    [flash, latencies(&complete), last].into_iter().flatten().collect()
+}
+
+fn name(run: &Run) -> String {
+    // Of several workloads, each has sentences of its own.
+    printable(run.label.split(" | ").next().unwrap_or_default())
+}
+
+fn doubts(run: &Run, check: &str) -> bool {
+    run.result.trust.iter().any(|note| note.check == check)
+}
+
+/// Write amplification, or bytes programmed in all. Stacks write other bytes for the same load: a file system
+/// adds its own, a store of files does not. So write amplification does not compare stacks.
+fn programmed(result: &RunResult, in_all: bool) -> Option<f64> {
+    let written = if in_all { result.host.write_bytes as f64 } else { 1.0 };
+    Some(result.waf.bytes? * written).filter(|bytes| *bytes > 0.0)
+}
+
+const NOTHING_ERASED: &str =
+    "Nothing was erased, so this says nothing of write amplification, wear or garbage collection.";
+
+fn flash_of_one(result: &RunResult) -> Option<String> {
+    let waf = result.waf.bytes?;
+    if result.flash.erases == 0 {
+        return Some(NOTHING_ERASED.to_owned());
+    }
+    let copied = result.flash.by_cause.get("gc").map_or(0, |counts| counts.programs);
+    let share = copied as f64 * 100.0 / result.flash.programs.max(1) as f64;
+    Some(format!(
+        "{waf:.2} bytes are programmed for each byte that hosts write, {share:.0} % of them copies by garbage collection."
+    ))
+}
+
+/// And the run that programs the least flash.
+fn flash_of_several<'a>(runs: &[&'a Run]) -> (Option<String>, &'a Run) {
+    let kind = |run: &Run| run.result.run.config.pointer("/stack/kind").cloned();
+    let is_mixed = runs.iter().any(|run| kind(run) != kind(runs[0]));
+    let mut flash: Vec<(&Run, f64)> =
+        runs.iter().filter_map(|run| Some((*run, programmed(&run.result, is_mixed)?))).collect();
+    flash.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (Some(&(best, least)), Some(&(_, most))) = (flash.first(), flash.last()) else {
+        return (None, runs[0]);
+    };
+    if flash.len() < 2 {
+        return (None, best);
+    }
+    if flash.iter().all(|(run, _)| run.result.flash.erases == 0) {
+        return (Some(NOTHING_ERASED.to_owned()), best);
+    }
+    let amount =
+        |(_, value): &(&Run, f64)| if is_mixed { format_bytes(*value as u64) } else { format!("{value:.2}") };
+    let of = if is_mixed { "" } else { " bytes for each byte that hosts write" };
+    if most / least - 1.0 < SAME {
+        let text = format!("All program the same amount of flash, {}{of}.", amount(&flash[0]));
+        return (Some(text), best);
+    }
+    let shown: Vec<&(&Run, f64)> =
+        if flash.len() <= NAMED { flash[1..].iter().collect() } else { flash.last().into_iter().collect() };
+    let others: Vec<String> = shown
+        .iter()
+        .map(|other| {
+            let more = match other.1 / least {
+                times if times >= 2.0 => format!("{times:.1} times as much"),
+                times => format!("{:.1} % more", (times - 1.0) * 100.0),
+            };
+            format!("{} {} ({more})", name(other.0), amount(other))
+        })
+        .collect();
+    let rest = if shown.len() + 1 < flash.len() { "; the most, " } else { "; " };
+    let settled = match flash.iter().any(|(run, _)| doubts(run, "unsteady") || doubts(run, "short")) {
+        true => " (before that had settled, see below)",
+        false => "",
+    };
+    let text = format!(
+        "{} programs the least flash, {}{of}{settled}{rest}{}.",
+        name(best),
+        amount(&flash[0]),
+        others.join(", ")
+    );
+    (Some(text), best)
+}
+
+/// A kind of request with enough of them, in all runs.
+fn percentile(runs: &[&Run]) -> Option<(&'static str, fn(&RunResult) -> &LatencySummary)> {
+    let kinds: [(&str, fn(&RunResult) -> &LatencySummary); 2] =
+        [("writes", |r| &r.latency_ns.write), ("reads", |r| &r.latency_ns.read)];
+    kinds.into_iter().find(|(_, of)| runs.iter().all(|run| of(&run.result).count >= FEWEST))
+}
+
+fn latencies(runs: &[&Run]) -> Option<String> {
+    let (what, of) = percentile(runs)?;
+    let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, of(&run.result).p99 as f64)).collect();
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (first, last) = (times[0], times[times.len() - 1]);
+    let is_queue = runs.iter().any(|run| doubts(run, "overrun") || doubts(run, "coarse-time"));
+    let queue = if is_queue { "; most of that is waiting in a queue, see below" } else { "" };
+    let time = |(_, ns): (&Run, f64)| Kind::Nanos.show_alone(ns);
+    Some(if last.1 - first.1 < SAME * last.1 {
+        let all = if runs.len() > 1 { " on all" } else { "" };
+        format!("99 % of the {what} end within {}{all}{queue}.", time(first))
+    } else {
+        let [soon, late] = [first.0, last.0].map(name);
+        let (first, last) = (time(first), time(last));
+        format!("99 % of the {what} end within {first} on {soon} and within {last} on {late}{queue}.")
+    })
+}
+
+fn lifetime(result: &RunResult) -> Option<String> {
+    let life = &result.lifetime;
+    let (writes, years) = life.drive_writes.zip(life.years_at_1_dwpd)?;
+    Some(format!(
+        "Loads like this may write the capacity {} times until the flash is worn: {years:.1} years at once a day.",
+        grouped(writes as u64)
+    ))
+}
+
+/// What the run with the least flash costs and gives beside the one with the largest capacity.
+fn price(best: &Run, runs: &[&Run]) -> Option<String> {
+    let usable = |run: &Run| run.result.cost.usable_bytes;
+    let largest = runs.iter().copied().max_by_key(|run| usable(run))?;
+    let (less, most) = (usable(best) as f64, usable(largest) as f64);
+    if less <= 0.0 || 1.0 - less / most < SAME {
+        return None;
+    }
+    let lasts = match (best.result.lifetime.drive_writes, largest.result.lifetime.drive_writes) {
+        (Some(best), Some(other)) => format!(
+            "; it may be written {} times until it is worn, instead of {}",
+            grouped(best as u64),
+            grouped(other as u64)
+        ),
+        _ => String::new(),
+    };
+    let [name, other] = [best, largest].map(name);
+    Some(format!("{name} has {:.0} % less capacity than {other}{lasts}.", (1.0 - less / most) * 100.0))
+}
+
+/// The mean of all reads and writes.
+fn mean(result: &RunResult) -> Option<f64> {
+    let (read, write) = (&result.latency_ns.read, &result.latency_ns.write);
+    let count = read.count + write.count;
+    let sum = read.mean * read.count as f64 + write.mean * write.count as f64;
+    (count > 0).then(|| sum / count as f64)
+}
+
+fn caches(runs: &[&Run]) -> Option<String> {
+    let mut times: Vec<(&Run, f64)> =
+        runs.iter().filter_map(|run| Some((*run, mean(&run.result)?))).collect();
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let &(best, soonest) = times.first()?;
+    let shown = Kind::Nanos.show_alone(soonest);
+    let hits = match best.result.cache.as_ref().filter(|_| best.result.has_cache()) {
+        Some(cache) => {
+            let hits = cache.hit_ratio.map_or(String::new(), |ratio| format!("{:.1} %", ratio * 100.0));
+            let written = format_bytes(cache.report.fast.write_bytes);
+            format!("; it has {hits} of the requests in the cache and writes {written} to flash for that")
+        }
+        None => String::new(),
+    };
+    let Some(&(last, latest)) = times.get(1..).and_then(<[_]>::last) else {
+        return Some(format!("Requests take {shown} in the mean{hits}."));
+    };
+    if latest - soonest < SAME * latest {
+        return Some(format!("Requests take {shown} in the mean on all{hits}."));
+    }
+    let [best, last] = [best, last].map(name);
+    let latest = Kind::Nanos.show_alone(latest);
+    Some(format!("{best} answers soonest, after {shown} in the mean; {last} after {latest}{hits}."))
+}
