@@ -16,7 +16,7 @@ pub mod stat;
 pub mod trace;
 pub mod zone;
 
-use crate::args::{DeviceArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
+use crate::args::{DeviceArgs, FitArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
 use crate::console::{Console, Failure, Result, STOP};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
@@ -73,6 +73,36 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
         set(key, value)?;
     }
     Ok(typed)
+}
+
+/// The drive that traces are replayed on if nothing is said of the device, the share of it that they fill,
+/// and what is said of that.
+const DRIVE: &str = "dc-tlc-28op";
+const FULL: &str = "90%";
+const WHICH: &str = "; the default is dc-tlc-28op with --fit 90%, which --device and --fit change";
+/// Tables whose keys say nothing of the device.
+const OTHER_TABLES: [&str; 2] = ["workload.", "host."];
+
+/// Whether nothing is said of the device, and all workloads can say how large it has to be.
+fn takes_default_drive(stack: &StackArgs, fit: &FitArgs, workloads: &[String]) -> Result<bool> {
+    let device = &stack.device;
+    let names = [&device.config, &device.device, &device.stack, &device.scale, &fit.fit];
+    let says_nothing = |pair: &String| OTHER_TABLES.iter().any(|table| pair.trim_start().starts_with(table));
+    if names.iter().any(|name| name.is_some()) || !device.sets.iter().all(says_nothing) {
+        return Ok(false);
+    }
+    let config = typed(stack, None)?.check()?;
+    for workload in workloads {
+        if !nandscape_stack::has_footprint(&config, workload)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn take_default_drive(stack: &mut StackArgs, fit: &mut FitArgs) {
+    stack.device.device = Some(DRIVE.to_owned());
+    fit.fit = Some(FULL.to_owned());
 }
 
 /// The share of `--fit`.

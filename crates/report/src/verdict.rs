@@ -24,7 +24,10 @@ pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
         return caches(&complete).into_iter().collect();
     }
     let (flash, least) = match complete.as_slice() {
-        [run] => (flash_of_one(&run.result), *run),
+        [run] => (
+            silence(&[run]).filter(|_| run.result.waf.bytes.is_some()).or_else(|| flash_of_one(&run.result)),
+            *run,
+        ),
         _ => flash_of_several(&complete),
     };
     let last = if complete.len() == 1 { lifetime(&least.result) } else { price(least, &complete) };
@@ -49,12 +52,26 @@ fn programmed(result: &RunResult, in_all: bool) -> Option<f64> {
 
 const NOTHING_ERASED: &str =
     "Nothing was erased, so this says nothing of write amplification, wear or garbage collection.";
+/// Share of the capacity below which what is written says nothing of the flash.
+const LITTLE: f64 = 0.01;
+
+/// Why runs say nothing of write amplification.
+fn silence(runs: &[&Run]) -> Option<String> {
+    if runs.iter().all(|run| run.result.flash.erases == 0) {
+        return Some(NOTHING_ERASED.to_owned());
+    }
+    let share = |run: &Run| run.result.host.write_bytes as f64 / run.result.cost.usable_bytes.max(1) as f64;
+    let most = runs.iter().map(|run| share(run)).fold(0.0, f64::max);
+    (most < LITTLE).then(|| {
+        format!(
+            "Hosts wrote {:.2} % of the capacity, too little to say anything of write amplification.",
+            most * 100.0
+        )
+    })
+}
 
 fn flash_of_one(result: &RunResult) -> Option<String> {
     let waf = result.waf.bytes?;
-    if result.flash.erases == 0 {
-        return Some(NOTHING_ERASED.to_owned());
-    }
     let copied = result.flash.by_cause.get("gc").map_or(0, |counts| counts.programs);
     let share = copied as f64 * 100.0 / result.flash.programs.max(1) as f64;
     Some(format!(
@@ -75,8 +92,9 @@ fn flash_of_several<'a>(runs: &[&'a Run]) -> (Option<String>, &'a Run) {
     if flash.len() < 2 {
         return (None, best);
     }
-    if flash.iter().all(|(run, _)| run.result.flash.erases == 0) {
-        return (Some(NOTHING_ERASED.to_owned()), best);
+    let writers: Vec<&Run> = flash.iter().map(|(run, _)| *run).collect();
+    if let Some(text) = silence(&writers) {
+        return (Some(text), best);
     }
     let amount =
         |(_, value): &(&Run, f64)| if is_mixed { format_bytes(*value as u64) } else { format!("{value:.2}") };

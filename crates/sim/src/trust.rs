@@ -94,10 +94,11 @@ fn no_gc(facts: &Facts<'_>) -> Option<String> {
         return None;
     }
     Some(format!(
-        "nothing was erased: {} were written to a device with room for more, so write amplification, wear and \
-         latencies are those of a new device; one that the load fills says more (--fit 90% of traces on block \
-         devices, else --scale and --precondition)",
+        "nothing was erased: {} were written to a device of {}, so write amplification, wear and latencies are those of a \
+         new device; --fit 90% makes a device that a trace fills, --scale and --precondition do that for other \
+         loads, and --repeat writes more",
         format_bytes(result.host.write_bytes),
+        format_bytes(result.cost.usable_bytes),
     ))
 }
 

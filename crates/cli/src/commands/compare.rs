@@ -1,6 +1,6 @@
 //! `nandscape compare`.
 
-use super::{deliver, run_options, share_of, typed};
+use super::{WHICH, deliver, run_options, share_of, take_default_drive, takes_default_drive, typed};
 use crate::args::CompareArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_core::Info;
@@ -14,8 +14,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     let is_default = is_default(args)?;
     let mut args = args.clone();
     if is_default {
-        args.stack.device.device = Some(DRIVE.to_owned());
-        args.fit.fit = Some(FULL.to_owned());
+        take_default_drive(&mut args.stack, &mut args.fit);
     }
     let all_layers = args.ftl == ["all"];
     if all_layers {
@@ -33,12 +32,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
             let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
             let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
             args.stack.device.sets.extend(pairs);
-            let which = if is_default {
-                format!("; the default is {DRIVE} with --fit {FULL}, which --device and --fit change")
-            } else {
-                String::new()
-            };
-            (configs_of(&args)?, Some(fitted.note + &which))
+            (configs_of(&args)?, Some(fitted.note + if is_default { WHICH } else { "" }))
         }
     };
     let bar = console.progress("compare");
@@ -61,33 +55,12 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
 
 /// What a fitted device is compared as, unless something else is asked for.
 const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
-/// The device that a trace is compared on, and the share of it that the trace fills, if nothing is said.
-const DRIVE: &str = "dc-tlc-28op";
-const FULL: &str = "90%";
-/// Tables whose keys say nothing of the device.
-const OTHER_TABLES: [&str; 2] = ["workload.", "host."];
-
-/// Whether nothing is said of the device, and what is replayed can say how large it has to be.
+/// Whether nothing is said of what is compared, nor of the device, and workloads can say how large it has to be.
 fn is_default(args: &CompareArgs) -> Result<bool> {
-    let device = &args.stack.device;
-    let names = [&device.config, &device.device, &device.stack, &device.scale, &args.fit.fit];
-    let is_said = names.iter().any(|name| name.is_some())
-        || !args.ftl.is_empty()
-        || !args.cache.is_empty()
-        || !device
-            .sets
-            .iter()
-            .all(|pair| OTHER_TABLES.iter().any(|table| pair.trim_start().starts_with(table)));
-    if is_said {
+    if !args.ftl.is_empty() || !args.cache.is_empty() {
         return Ok(false);
     }
-    let config = typed(&args.stack, None)?.check()?;
-    for workload in &args.workloads {
-        if !nandscape_stack::has_footprint(&config, workload)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    takes_default_drive(&args.stack, &args.fit, &args.workloads)
 }
 
 fn configs_of(args: &CompareArgs) -> Result<Vec<StackConfig>> {

@@ -3,6 +3,7 @@
 mod cache;
 mod cache_files;
 mod cli;
+mod conclusions;
 mod documents;
 mod fuzz_corpus;
 mod hostile;
