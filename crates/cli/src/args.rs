@@ -61,6 +61,11 @@ pub struct StackArgs {
     /// Writes before the counted part: fill, fill:80%, fill+uniform:2x.
     #[arg(long, value_name = "SPEC")]
     pub precondition: Option<String>,
+    /// steady: the writes of the workload, again and again before the counted part, until write amplification
+    /// is steady: five rounds of the capacity within 20 % of each other, and 10 % along the line through
+    /// them; at most 25 rounds.
+    #[arg(long, value_name = "STATE")]
+    pub until: Option<String>,
     #[command(flatten)]
     pub reading: ReadingArgs,
 }

@@ -69,6 +69,7 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
     set("seed", stack.seed.map(|v| v.to_string()))?;
     set("depth", stack.depth.map(|v| v.to_string()))?;
     set("precondition", stack.precondition.clone())?;
+    set("until", stack.until.clone())?;
     for (key, value) in reading_keys(&stack.reading) {
         set(key, value)?;
     }

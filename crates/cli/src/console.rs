@@ -250,7 +250,10 @@ pub struct Bar {
 impl Bar {
     pub fn show(&self, progress: Progress) {
         let style = match (progress.preconditioning, progress.expected) {
-            (true, _) => "{prefix} preconditioning {pos} writes [{elapsed}]",
+            (true, Some(_)) => {
+                "{prefix} preconditioning {wide_bar} {pos}/{len} writes [{elapsed}, {eta} left]"
+            }
+            (true, None) => "{prefix} preconditioning {pos} writes [{elapsed}]",
             (false, Some(_)) => "{prefix} {wide_bar} {pos}/{len} requests [{elapsed}, {eta} left]",
             (false, None) => "{prefix} {spinner} {pos} requests [{elapsed}]",
         };

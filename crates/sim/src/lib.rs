@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod precondition;
 pub mod replay;
 pub mod result;
+mod steady;
 pub mod sums;
 pub mod trust;
 pub mod zones;
@@ -29,3 +30,4 @@ pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, Logged, RequestLog
 pub use precondition::Precondition;
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
 pub use result::{LifetimeResult, RunResult};
+pub use steady::UntilSteady;

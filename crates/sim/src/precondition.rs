@@ -75,6 +75,18 @@ impl Precondition {
         })
     }
 
+    /// Number of those requests; of zones about.
+    pub fn requests(&self, info: &NamespaceInfo) -> u64 {
+        let page = u64::from(info.page_bytes);
+        let pages = (info.capacity_bytes / page) as f64;
+        let chunk = (FILL_BYTES / page).max(1);
+        let of = |step: &Step| match step {
+            Step::Fill { share } => ((share * pages).round() as u64).div_ceil(chunk),
+            Step::Uniform { times } => (times * pages).round() as u64,
+        };
+        self.steps.iter().map(of).sum()
+    }
+
     fn writes(
         &self,
         capacity_bytes: u64,
@@ -148,12 +160,25 @@ mod tests {
         }
     }
 
+    fn info() -> NamespaceInfo {
+        NamespaceInfo {
+            name: "ns1".to_owned(),
+            capacity_bytes: 8 << 20,
+            page_bytes: 4096,
+            set: 0,
+            endurance_group: 0,
+            zones: None,
+            objects: false,
+        }
+    }
+
     #[test]
     fn a_fill_covers_the_share_once_and_uniform_stays_inside() {
         let steps = Precondition::parse("fill:50%+uniform:1x").unwrap();
         let records: Vec<_> = steps.writes(8 << 20, 4096, 1).collect();
         let fills: Vec<_> = records.iter().filter(|r| r.len > 4096).collect();
         assert_eq!(fills.iter().map(|r| r.len).sum::<u64>(), 4 << 20);
+        assert_eq!(steps.requests(&info()), records.len() as u64);
         let randoms: Vec<_> = records.iter().filter(|r| r.len == 4096).collect();
         assert_eq!(randoms.len(), 2048);
         assert!(randoms.iter().all(|r| r.offset + r.len <= 4 << 20));

@@ -9,8 +9,9 @@ use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
 use crate::precondition::Precondition;
 use crate::result::{RunError, RunResult, WorkloadResult};
+use crate::steady::{MOST_REPEATS, Settling, UntilSteady};
 use crate::sums::{self, Measured};
-use crate::trust::{Arrivals, Facts, Rounds, judge};
+use crate::trust::{Arrivals, Facts, Rounds, judge, never_steady};
 use nandscape_core::command::Payload;
 use nandscape_core::{
     Command, Extent, IoRecord, NamespaceError, NamespaceResult, Outstanding, SimTime, Subsystem, Token,
@@ -37,6 +38,8 @@ pub struct ReplayOptions<'a> {
     pub pacing: Pacing,
     /// Writes before the counted part.
     pub precondition: &'a Precondition,
+    /// The workload itself, after them, until write amplification is steady.
+    pub until_steady: Option<UntilSteady<'a>>,
     /// Seed of the preconditioning, and recorded in the result.
     pub seed: u64,
     /// Collect the series and single requests.
@@ -82,6 +85,9 @@ pub struct ReplayOutcome {
     pub series: Option<Series>,
 }
 
+/// Writes under way before the counted part: deep enough to keep every die busy and shallow enough to keep
+/// event queues short.
+const DEPTH: u32 = 64;
 /// Requests between two looks at the stop flag and the progress callback.
 const CHECK_EVERY: u64 = 4096;
 
@@ -103,6 +109,15 @@ pub fn replay(
         None
     } else {
         runner.precondition(options.precondition, options.seed)?
+    };
+    let mut settled = None;
+    let unprepared = match (unprepared, options.until_steady) {
+        (None, Some(until)) => {
+            let (rounds, failure) = runner.settle(until, options.pacing)?;
+            settled = rounds;
+            failure
+        }
+        (failure, _) => failure,
     };
     let erases_before = sums::erases(sums::first(runner.subsystem));
     on_counted();
@@ -132,6 +147,16 @@ pub fn replay(
     let mut result = RunResult { partial: end.stopped, error: end.failure, ..result };
     result.trust =
         judge(&Facts { result: &result, arrivals: end.arrivals.as_ref(), rounds: end.rounds.as_ref() });
+    match settled {
+        Some(rounds) if rounds.is_steady() => result.notes.push(rounds.describe()),
+        Some(rounds) => result.trust.push(never_steady(rounds.describe())),
+        None if options.until_steady.is_some() => {
+            result.notes.push(
+                "until steady: the workload writes nothing to flash before the counted part".to_owned(),
+            );
+        }
+        None => {}
+    }
     if let Some(zones) = &mut result.between.zones {
         zones.history = recorder.take_zones(subsystem, end.start);
     }
@@ -187,14 +212,13 @@ impl<'a> Runner<'a> {
 
     /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.
     fn precondition(&mut self, precondition: &Precondition, seed: u64) -> Result<Option<RunError>> {
-        /// Deep enough to keep every die busy and shallow enough to keep event queues short.
-        const DEPTH: u32 = 64;
         let info = &self.subsystem.namespaces()[0];
         if info.objects {
             let message =
                 "precondition: a store of objects has no addresses to fill: expected none".to_owned();
             return Ok(Some(RunError { request: 0, message }));
         }
+        let expected = Some(precondition.requests(info));
         let records = precondition.records(info, seed);
         let mut recorder = Recorder::new(false);
         let mut now = SimTime::ZERO;
@@ -205,7 +229,7 @@ impl<'a> Runner<'a> {
             prepare(self.subsystem, record);
         }) {
             if done.is_multiple_of(CHECK_EVERY) {
-                (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
+                (self.progress)(Progress { preconditioning: true, requests: done, expected });
                 if self.is_stopped() {
                     break;
                 }
@@ -219,10 +243,64 @@ impl<'a> Runner<'a> {
             }
             done += 1;
         }
-        self.drain(&mut recorder)?;
+        self.forget(&mut recorder)?;
+        Ok(failure)
+    }
+
+    /// Writes the workload again and again until a round is like those before it, and forgets the counts. Gives
+    /// the rounds, where there is flash, and the request that failed, if one did.
+    fn settle(
+        &mut self,
+        until: UntilSteady<'_>,
+        pacing: Pacing,
+    ) -> Result<(Option<Settling>, Option<RunError>)> {
+        let Some(page_bytes) = sums::page_bytes(sums::first(self.subsystem)) else { return Ok((None, None)) };
+        let depth = if let Pacing::Closed { depth } = pacing { depth.max(1) } else { DEPTH };
+        let capacity = self.subsystem.namespaces()[0].capacity_bytes;
+        let mut rounds = Settling::new(capacity, page_bytes, sums::programs(self.subsystem));
+        let mut recorder = Recorder::new(false);
+        let (mut now, mut done, mut failed) = (SimTime::ZERO, 0_u64, None);
+        'repeats: while rounds.repeats < MOST_REPEATS {
+            rounds.repeats += 1;
+            let before = rounds.written();
+            for record in (until.0)()? {
+                let record = record?;
+                if record.op.is_read() {
+                    continue;
+                }
+                if done.is_multiple_of(CHECK_EVERY) {
+                    (self.progress)(Progress { preconditioning: true, requests: done, expected: None });
+                    if self.is_stopped() {
+                        break 'repeats;
+                    }
+                }
+                done += 1;
+                now = self.wait_for_slot(now, depth, &mut recorder)?;
+                if let Err(error) = self.issue(&record, now, &mut recorder) {
+                    let error = failure(done, &record, &error);
+                    let message = format!("until steady, repetition {}: {}", rounds.repeats, error.message);
+                    failed = Some(RunError { request: 0, message });
+                    break 'repeats;
+                }
+                let is_round = record.op.is_write() && rounds.write(record.len);
+                if is_round && rounds.end_round(sums::programs(self.subsystem)) {
+                    break 'repeats;
+                }
+            }
+            if rounds.written() == before {
+                break;
+            }
+        }
+        self.forget(&mut recorder)?;
+        Ok(((rounds.written() > 0).then_some(rounds), failed))
+    }
+
+    /// Ends what is under way and sets counters and time back.
+    fn forget(&mut self, recorder: &mut Recorder) -> Result<()> {
+        self.drain(recorder)?;
         self.subsystem.reset_counters(SimTime::ZERO);
         self.outstanding = Outstanding::default();
-        Ok(failure)
+        Ok(())
     }
 
     fn is_stopped(&self) -> bool {

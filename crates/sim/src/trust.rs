@@ -73,6 +73,11 @@ const fn check(
     Check { info: Info { name, summary, source, params: &[] }, look }
 }
 
+/// What the check of the steady state finds in rounds of its own.
+pub(crate) fn never_steady(message: String) -> TrustNote {
+    TrustNote { check: "unsteady".to_owned(), message }
+}
+
 /// Notes of all checks on a run.
 pub fn judge(facts: &Facts<'_>) -> Vec<TrustNote> {
     let notes = CHECKS.iter().filter_map(|check| {
@@ -178,26 +183,32 @@ fn short(facts: &Facts<'_>) -> Option<String> {
 const SPREAD: f64 = 0.2;
 const SLOPE: f64 = 0.1;
 
+/// Whether figures of two rounds or more are within [`SPREAD`] of each other and change by at most [`SLOPE`]
+/// along the line through them.
+pub(crate) fn is_steady(rounds: &[f64]) -> bool {
+    let n = rounds.len() as f64;
+    let mean = rounds.iter().sum::<f64>() / n;
+    let most = rounds.iter().copied().fold(f64::MIN, f64::max);
+    let least = rounds.iter().copied().fold(f64::MAX, f64::min);
+    let middle = (n - 1.0) / 2.0;
+    let along: f64 = (0..).zip(rounds).map(|(x, waf)| (f64::from(x) - middle) * (waf - mean)).sum();
+    let squares: f64 = (0..rounds.len()).map(|x| (x as f64 - middle).powi(2)).sum();
+    let change = (along / squares * (n - 1.0)).abs();
+    most - least <= SPREAD * mean && change <= SLOPE * mean
+}
+
 fn unsteady(facts: &Facts<'_>) -> Option<String> {
     if facts.result.flash.erases == 0 {
         return None;
     }
     let fifths = facts.rounds?.fifths()?;
-    let n = fifths.len() as f64;
-    let mean = fifths.iter().sum::<f64>() / n;
-    let most = fifths.iter().copied().fold(f64::MIN, f64::max);
-    let least = fifths.iter().copied().fold(f64::MAX, f64::min);
-    let middle = (n - 1.0) / 2.0;
-    let along: f64 = (0..).zip(&fifths).map(|(x, waf)| (f64::from(x) - middle) * (waf - mean)).sum();
-    let squares: f64 = (0..fifths.len()).map(|x| (x as f64 - middle).powi(2)).sum();
-    let change = (along / squares * (n - 1.0)).abs();
-    if most - least <= SPREAD * mean && change <= SLOPE * mean {
+    if is_steady(&fifths) {
         return None;
     }
     let shown: Vec<String> = fifths.iter().map(|waf| format!("{waf:.2}")).collect();
     Some(format!(
         "write amplification still changed: the fifths of what was written have {} in bytes (steady is within {:.0} % of \
-         each other and {:.0} % along the line through them); --precondition or --repeat makes it longer",
+         each other and {:.0} % along the line through them); --until steady or --repeat writes more",
         shown.join(", "),
         SPREAD * 100.0,
         SLOPE * 100.0

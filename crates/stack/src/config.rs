@@ -44,6 +44,8 @@ keys! { PARAMS:
     DEPTH: Option<u32> = int(0, 1 << 20),
         "requests outstanding (closed loop); 0 follows the time stamps; absent: the stamps if real, else 32";
     PRECONDITION: String = text() or "none", "writes before the counted part, such as fill+uniform:2x";
+    pub(crate) UNTIL: Option<String> = choice(&["steady"]),
+        "writes of the workload, again and again, until write amplification is steady; then the counted part";
     SEED: u64 = int(0, u64::MAX) or "42", "seed of generators and preconditioning";
     pub(crate) FORMAT: Option<String> = text(), "trace format, instead of detection";
     pub(crate) COLUMNS: Option<String> = text(), "column map of an odd CSV";

@@ -159,6 +159,7 @@ fn refuse_reading_keys(config: &StackConfig) -> Result<()> {
         ("remap", keys.get(config::REMAP) != "none", "offset and size"),
         ("repeat", keys.get(config::REPEAT) != 1, "loops"),
         ("time_scale", (keys.get(config::TIME_SCALE) - 1.0).abs() > 0.0, "thinktime and rate"),
+        ("until", keys.get(config::UNTIL).is_some(), "ramp_time"),
         ("limit", keys.get(config::LIMIT).is_some(), "number_ios"),
     ];
     match is_set.into_iter().find(|(_, is_set, _)| *is_set) {

@@ -8,9 +8,9 @@ use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
 use crate::trust;
-use nandscape_core::{Subsystem, TraceReader, units};
+use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{ReplayError, ReplayOptions};
+use nandscape_sim::{ReplayError, ReplayOptions, UntilSteady};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -30,14 +30,23 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
         files: config.files(),
     };
     let open_options = open_options(config);
-    let mut reader = if config.host.is_plain() {
-        HostReader::Plain(nandscape_trace::open(workload, &open_options, target)?)
-    } else {
-        let source = Workload::new(workload, &open_options, target)?;
-        config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open())?
-    };
-    replay_on(&mut *subsystem, config, workload, &mut reader, &config.label(), options)
+    if config.host.is_plain() && !is_repeated(config) {
+        // Once: standard input need not be kept.
+        let mut reader = HostReader::Plain(nandscape_trace::open(workload, &open_options, target)?);
+        return replay_on(&mut *subsystem, config, workload, (&mut reader, None), &config.label(), options);
+    }
+    let source = Workload::new(workload, &open_options, target)?;
+    let open = || config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open());
+    replay_on(&mut *subsystem, config, workload, (&mut open()?, Some(&open)), &config.label(), options)
 }
+
+/// Whether the workload is read several times: it brings about a steady state before it is counted.
+fn is_repeated(config: &StackConfig) -> bool {
+    config.workload.get(config::UNTIL).is_some()
+}
+
+/// Opens a workload once more.
+type Open<'a> = dyn Fn() -> Result<HostReader, RunError> + 'a;
 
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
 ///
@@ -115,9 +124,8 @@ pub fn compare(
             .par_iter()
             .map(|(config, workload, source, label)| {
                 let mut subsystem = build(config, build_options(config, options))?;
-                let mut reader =
-                    config.host.wrap(config.policy_setup(capacity_bytes), &mut || source.open())?;
-                replay_on(&mut *subsystem, config, workload, &mut reader, label, options)
+                let open = || config.host.wrap(config.policy_setup(capacity_bytes), &mut || source.open());
+                replay_on(&mut *subsystem, config, workload, (&mut open()?, Some(&open)), label, options)
             })
             .collect::<Result<_, RunError>>()
     })?;
@@ -156,13 +164,22 @@ fn replay_on(
     subsystem: &mut dyn Subsystem,
     config: &StackConfig,
     workload: &str,
-    reader: &mut HostReader,
+    (reader, open): (&mut HostReader, Option<&Open<'_>>),
     label: &str,
     options: &RunOptions<'_>,
 ) -> Result<Run, RunError> {
+    let again = || -> Result<Box<dyn TraceReader>, TraceError> {
+        let open = open.expect("what is repeated can be opened again");
+        match open() {
+            Ok(reader) => Ok(Box::new(reader)),
+            Err(RunError::Trace(error)) => Err(error),
+            Err(error) => Err(TraceError::Spec { spec: workload.to_owned(), message: error.to_string() }),
+        }
+    };
     let replay_options = ReplayOptions {
         pacing: config.pacing(reader.info().has_real_times),
         precondition: &config.precondition,
+        until_steady: is_repeated(config).then_some(UntilSteady(&again)),
         seed: config.seed,
         with_series: options.with_series,
         with_detail: options.with_detail,

@@ -213,6 +213,7 @@ fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
     let options = ReplayOptions {
         pacing: Pacing::Closed { depth: 32 },
         precondition: &Precondition::default(),
+        until_steady: None,
         seed: 1,
         with_series: false,
         with_detail: false,

@@ -27,11 +27,7 @@ struct Expected {
     cautions: &'static [&'static str],
 }
 
-const fn expected(
-    file: &'static str,
-    conclusion: Conclusion,
-    cautions: &'static [&'static str],
-) -> Expected {
+const fn expected(file: &'static str, conclusion: Conclusion, cautions: &'static [&'static str]) -> Expected {
     Expected { file, conclusion, cautions }
 }
 

@@ -44,6 +44,7 @@ fn run<S: Scheduler + Send + 'static>(workload: &str) -> RunResult {
     let options = ReplayOptions {
         pacing: Pacing::Open,
         precondition: &Precondition::parse("none").unwrap(),
+        until_steady: None,
         seed: 1,
         with_series: false,
         with_detail: false,

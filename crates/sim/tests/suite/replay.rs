@@ -70,12 +70,14 @@ fn run_with<S: Scheduler + Send + 'static>(
     records: Vec<IoRecord>,
     pacing: Pacing,
     precondition: &str,
+    until_steady: None,
     stop: Option<&AtomicBool>,
 ) -> RunResult {
     let mut namespace = namespace::<S>();
     let options = ReplayOptions {
         pacing,
         precondition: &Precondition::parse(precondition).unwrap(),
+        until_steady: None,
         seed: 1,
         with_series: true,
         with_detail: true,
@@ -113,6 +115,7 @@ fn points_of_the_series_count_the_requests_whose_time_they_give() {
     let options = ReplayOptions {
         pacing: Pacing::Closed { depth: 1 },
         precondition: &Precondition::default(),
+        until_steady: None,
         seed: 1,
         with_series: true,
         with_detail: false,

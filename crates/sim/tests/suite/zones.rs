@@ -67,6 +67,7 @@ fn run(subsystem: &mut dyn Subsystem, records: Vec<IoRecord>) -> RunResult {
     let options = ReplayOptions {
         pacing: Pacing::Closed { depth: 1 },
         precondition: &Precondition::default(),
+        until_steady: None,
         seed: 1,
         with_series: true,
         with_detail: false,
