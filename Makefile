@@ -1,4 +1,4 @@
-# make demo         build, and compare all five translation layers on the shipped LAMMPS trace
+# make demo         build, and replay the shipped recording of PostgreSQL on two drives
 # make check        the quick part of it: format, lints, unit tests
 # make test         the whole check: format, lints, tests, documents, real clients, browser
 # make bench        benches of our own code, interleaved with a bare loop
@@ -23,7 +23,7 @@ MINUTES ?= 1
 demo:
 	$(CARGO) build --release --locked --package nandscape-cli
 	@mkdir -p $(dir $(REPORT))
-	target/release/nandscape compare traces/lammps.block.csv.zst --remap dense --device thesis --report $(REPORT)
+	target/release/nandscape compare traces/pgbench.block.csv.zst --report $(REPORT)
 	@echo "report: $(abspath $(REPORT))"
 
 check:

@@ -335,6 +335,8 @@ pub struct WorkloadInfo {
     pub skipped: u64,
     /// Total requests, where it is known before reading (binary formats, generators).
     pub expected_records: Option<u64>,
+    /// Time stamps were whole seconds; the requests of a second were spread evenly over it.
+    pub spreads_seconds: bool,
 }
 
 /// A workload could not be read. The message names the file, the line or byte offset, and what was expected.

@@ -3,8 +3,9 @@
 use crate::csv::line;
 use crate::number::{grouped, printable};
 use crate::table::{Head, Table};
+use crate::text::lines;
 use nandscape_core::units::format_bytes;
-use nandscape_policies::simulate::advice::{Advice, Suggestion};
+use nandscape_policies::simulate::advice::{Advice, Choice, Suggestion};
 use nandscape_policies::simulate::curve::{Knee, Point};
 use std::fmt::Write as _;
 
@@ -39,6 +40,50 @@ pub(crate) fn asked(advice: &Advice) -> String {
             sample.rate,
             grouped(sample.requests),
             grouped(sample.blocks)
+        );
+    }
+    out
+}
+
+/// Share of the requests that the best cache must answer to be worth one.
+const WORTH: f64 = 0.1;
+
+/// What to do, in a sentence or two.
+pub(crate) fn answer(advice: &Advice) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let best = advice.best.iter().map(|choice| 1.0 - choice.suggestion.miss_ratio).fold(0.0, f64::max);
+    let floor = advice.first_misses as f64 / advice.requests.max(1) as f64;
+    let is_worth = |suggestion: &&Suggestion| 1.0 - suggestion.miss_ratio >= WORTH;
+    let chosen = advice.knee.as_ref().filter(is_worth).or(advice.enough.as_ref().filter(is_worth));
+    let Some(chosen) = chosen else {
+        return format!(
+            "Do not bother: the best of these caches answers {} of the requests. {} are the first for their block, which \
+             no cache has.",
+            percent(best),
+            percent(floor)
+        );
+    };
+    let mut out = format!(
+        "Take {} with {}: it answers {} of the requests",
+        size(chosen.size_blocks, chosen.size_bytes),
+        printable(&chosen.eviction),
+        percent(1.0 - chosen.miss_ratio)
+    );
+    let of_size = |choice: &&Choice| choice.suggestion.size_blocks == chosen.size_blocks;
+    if let Some(least) = advice.best.iter().find(of_size).and_then(|choice| choice.least) {
+        let _ = write!(out, "; one of that size that knew the future, {}", percent(1.0 - least));
+    }
+    let _ = write!(out, "; the best of any size here, {}.", percent(best));
+    let curve = advice.curves.iter().find(|curve| curve.eviction == chosen.eviction);
+    let point = curve.and_then(|curve| curve.points.iter().find(|p| p.size_blocks == chosen.size_blocks));
+    if let Some(point) = point.filter(|_| advice.block_bytes > 0) {
+        let a = &point.accesses;
+        let share = (a.read_misses + a.write_hits + a.write_misses) as f64 / a.requests().max(1) as f64;
+        let bytes = share * (advice.requests * advice.block_bytes) as f64;
+        let _ = write!(
+            out,
+            " If it keeps all that it misses and all that is written, this workload writes {} to its flash.",
+            format_bytes(bytes as u64)
         );
     }
     out
@@ -96,6 +141,10 @@ pub fn render_advice_text(advice: &Advice) -> String {
         out.push_str("nothing is read or written\n");
         return out;
     }
+    for (number, line) in lines(&answer(advice)).iter().enumerate() {
+        let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
+    }
+    out.push('\n');
     let mut table = Table::new();
     let sizes = || advice.best.iter().map(|best| &best.suggestion);
     if advice.block_bytes > 0 {
@@ -137,4 +186,50 @@ pub fn render_advice_csv(advice: &Advice, lru: &[Point]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_policies::simulate::Accesses;
+    use nandscape_policies::simulate::curve::Curve;
+
+    /// Advice on a cache of a hundred blocks that answers so many of a thousand requests, 200 of them writes.
+    fn advice(hits: u64) -> Advice {
+        let accesses =
+            Accesses { read_hits: hits, read_misses: 800 - hits, write_hits: 150, write_misses: 50 };
+        let point = Point { size_blocks: 100, size_bytes: 409_600, accesses };
+        let suggestion = Suggestion {
+            size_blocks: 100,
+            size_bytes: 409_600,
+            eviction: "sieve".to_owned(),
+            miss_ratio: 1.0 - hits as f64 / 1000.0,
+        };
+        Advice {
+            block_bytes: 4096,
+            requests: 1000,
+            first_misses: 300,
+            curves: vec![Curve { eviction: "sieve".to_owned(), points: vec![point], knee: None }],
+            best: vec![Choice { suggestion: suggestion.clone(), least: Some(0.4) }],
+            knee: Some(suggestion.clone()),
+            enough: Some(suggestion),
+            ..Advice::default()
+        }
+    }
+
+    #[test]
+    fn the_answer_is_a_size_and_a_policy_or_not_to_bother() {
+        let take = answer(&advice(500));
+        let size = "Take 400 KiB (100 blocks) with sieve: it answers 50.0 % of the requests; one of that size that knew \
+                    the future, 60.0 %";
+        assert!(take.starts_with(size), "{take}");
+        // 300 reads that miss and 200 writes, of 4 KiB.
+        assert!(take.ends_with("this workload writes 1.95 MiB to its flash."), "{take}");
+        let not = answer(&advice(99));
+        assert!(
+            not.starts_with("Do not bother: the best of these caches answers 9.9 % of the requests."),
+            "{not}"
+        );
+        assert!(not.contains("30.0 % are the first for their block"), "{not}");
+    }
 }

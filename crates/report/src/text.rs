@@ -94,7 +94,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
 const WIDTH: usize = 110;
 
 /// A sentence in lines, broken between words.
-fn lines(sentence: &str) -> Vec<String> {
+pub(crate) fn lines(sentence: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in sentence.split(' ') {
         let line = lines.last_mut().expect("begins with one");

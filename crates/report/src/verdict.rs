@@ -30,7 +30,7 @@ pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
         ),
         _ => flash_of_several(&complete),
     };
-    let last = if complete.len() == 1 { lifetime(&least.result) } else { price(least, &complete) };
+    let last = if complete.len() == 1 { lifetime(least) } else { price(least, &complete) };
     [flash, latencies(&complete), last].into_iter().flatten().collect()
 }
 
@@ -141,22 +141,27 @@ fn latencies(runs: &[&Run]) -> Option<String> {
     let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, of(&run.result).p99 as f64)).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (first, last) = (times[0], times[times.len() - 1]);
-    let is_queue = runs.iter().any(|run| doubts(run, "overrun") || doubts(run, "coarse-time"));
-    let queue = if is_queue { "; most of that is waiting in a queue, see below" } else { "" };
-    let time = |(_, ns): (&Run, f64)| Kind::Nanos.show_alone(ns);
+    let time = |(run, ns): (&Run, f64)| {
+        let is_queue = doubts(run, "overrun") || doubts(run, "coarse-time");
+        let queue = if is_queue { " (much of it in a queue, see below)" } else { "" };
+        Kind::Nanos.show_alone(ns) + queue
+    };
     Some(if last.1 - first.1 < SAME * last.1 {
         let all = if runs.len() > 1 { " on all" } else { "" };
-        format!("99 % of the {what} end within {}{all}{queue}.", time(first))
+        format!("99 % of the {what} end within {}{all}.", time(last))
     } else {
         let [soon, late] = [first.0, last.0].map(name);
         let (first, last) = (time(first), time(last));
-        format!("99 % of the {what} end within {first} on {soon} and within {last} on {late}{queue}.")
+        format!("99 % of the {what} end on {soon} within {first}, on {late} within {last}.")
     })
 }
 
-fn lifetime(result: &RunResult) -> Option<String> {
-    let life = &result.lifetime;
+fn lifetime(run: &Run) -> Option<String> {
+    let life = &run.result.lifetime;
     let (writes, years) = life.drive_writes.zip(life.years_at_1_dwpd)?;
+    if silence(&[run]).is_some() {
+        return None;
+    }
     Some(format!(
         "Loads like this may write the capacity {} times until the flash is worn: {years:.1} years at once a day.",
         grouped(writes as u64)
@@ -171,7 +176,8 @@ fn price(best: &Run, runs: &[&Run]) -> Option<String> {
     if less <= 0.0 || 1.0 - less / most < SAME {
         return None;
     }
-    let lasts = match (best.result.lifetime.drive_writes, largest.result.lifetime.drive_writes) {
+    let life = |run: &Run| run.result.lifetime.drive_writes.filter(|_| silence(&[run]).is_none());
+    let lasts = match (life(best), life(largest)) {
         (Some(best), Some(other)) => format!(
             "; it may be written {} times until it is worn, instead of {}",
             grouped(best as u64),

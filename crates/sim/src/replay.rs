@@ -135,6 +135,7 @@ pub fn replay(
         ended = ended.max(runner.subsystem.idle_from());
     }
     let layers = sums::first(runner.subsystem);
+    let spreads_seconds = workload.info().spreads_seconds;
     let measured = Measured {
         seed: options.seed,
         workload_hash: end.hash,
@@ -145,8 +146,12 @@ pub fn replay(
     };
     let result = sums::document(runner.subsystem, layers, measured);
     let mut result = RunResult { partial: end.stopped, error: end.failure, ..result };
-    result.trust =
-        judge(&Facts { result: &result, arrivals: end.arrivals.as_ref(), rounds: end.rounds.as_ref() });
+    result.trust = judge(&Facts {
+        result: &result,
+        arrivals: end.arrivals.as_ref(),
+        rounds: end.rounds.as_ref(),
+        spreads_seconds,
+    });
     match settled {
         Some(rounds) if rounds.is_steady() => result.notes.push(rounds.describe()),
         Some(rounds) => result.trust.push(never_steady(rounds.describe())),

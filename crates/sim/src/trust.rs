@@ -23,6 +23,8 @@ pub struct Facts<'a> {
     pub arrivals: Option<&'a Arrivals>,
     /// Programs over what was written, where that was followed.
     pub rounds: Option<&'a Rounds>,
+    /// The reader spread the requests of a second over it.
+    pub spreads_seconds: bool,
 }
 
 /// A check.
@@ -38,7 +40,7 @@ pub static CHECKS: &[Check] = &[
     check("instant-reads", "half of the reads took no time: nothing was there", "", instant_reads),
     check(
         "coarse-time",
-        "time stamps have steps of 1 ms or more, and several requests share one",
+        "time stamps have steps of 1 ms or more, and several requests share one or were spread over a second",
         "",
         coarse_time,
     ),
@@ -124,6 +126,14 @@ const SHARED: f64 = 2.0;
 
 fn coarse_time(facts: &Facts<'_>) -> Option<String> {
     let arrivals = facts.arrivals?;
+    if facts.spreads_seconds {
+        return Some(
+            "time stamps are whole seconds, and the requests of each second were spread evenly over it: bursts and \
+             pauses within a second are lost, and with them their latencies; --depth 32 replays without time \
+             stamps"
+                .to_owned(),
+        );
+    }
     let (step, shared) = (arrivals.step_ns(), arrivals.requests_per_stamp());
     if step < COARSE_NS || shared < SHARED {
         return None;

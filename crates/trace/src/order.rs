@@ -202,7 +202,12 @@ impl<R: TraceReader> TraceReader for SpreadSeconds<R> {
     fn info(&self) -> WorkloadInfo {
         let info = self.inner.info();
         let held = self.group.len() as u64 + u64::from(self.next.is_some());
-        WorkloadInfo { records: info.records - held, time_reversals: self.reversals, ..info }
+        WorkloadInfo {
+            records: info.records - held,
+            time_reversals: self.reversals,
+            spreads_seconds: true,
+            ..info
+        }
     }
 }
 

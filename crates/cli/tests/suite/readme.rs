@@ -5,10 +5,23 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// Words as a shell has them, some of them in single quotes.
+fn words(arguments: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in arguments.split('\'').enumerate() {
+        if number % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
 fn nandscape(arguments: &str, dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     // No other server is found there.
-    command.args(arguments.split_whitespace()).current_dir(dir).env("XDG_RUNTIME_DIR", dir);
+    command.args(words(arguments)).current_dir(dir).env("XDG_RUNTIME_DIR", dir);
     command
 }
 
@@ -56,6 +69,9 @@ fn the_commands_of_the_readme_run() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::copy(root.join("traces/lammps.block.csv.zst"), dir.path().join("my.csv.zst")).unwrap();
     std::fs::create_dir(dir.path().join("configs")).unwrap();
+    std::fs::create_dir(dir.path().join("traces")).unwrap();
+    let recording = "traces/pgbench.block.csv.zst";
+    std::fs::copy(root.join(recording), dir.path().join(recording)).unwrap();
     std::fs::copy(root.join("configs/random-read.fio"), dir.path().join("configs/random-read.fio")).unwrap();
     std::fs::File::create(dir.path().join("disk.img")).unwrap().set_len(64 << 20).unwrap();
     let mut commands = 0;

@@ -116,6 +116,68 @@ fn write_amplification_that_has_not_settled_is_told() {
 }
 
 #[test]
+fn a_workload_brings_about_its_own_steady_state_before_it_is_counted() {
+    let folder = folder((0..3_000).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
+    let notes = |result: &Value| result["notes"].to_string();
+    // From an empty device: not before the counted part, and steady in it.
+    let steady = result(folder.path(), &["--until", "steady", "--repeat", "4"]);
+    assert!(notes(&steady).contains("\"steady: "), "{}", notes(&steady));
+    assert_eq!(steady["host"]["writes"], 12_000, "what came before is not counted");
+    assert!(found(&steady).is_empty(), "{:?}", steady["trust"]);
+    let waf = |result: &Value| result["waf_bytes"].as_f64().unwrap();
+    let before = result(folder.path(), &["--precondition", "fill+uniform:6x", "--repeat", "4"]);
+    assert!(
+        waf(&steady) > 1.2 && (waf(&steady) / waf(&before) - 1.0).abs() < 0.35,
+        "{} {}",
+        waf(&steady),
+        waf(&before)
+    );
+    // A load that writes next to nothing never gets there, and one that reads has nothing to bring about.
+    std::fs::write(folder.path().join("trace.csv"), "ts_us,op,offset,len\n0,W,0,4096\n1,R,0,4096\n").unwrap();
+    let little = result(folder.path(), &["--until", "steady"]);
+    assert!(little["trust"].to_string().contains("never steady: "), "{little}");
+    std::fs::write(folder.path().join("trace.csv"), "ts_us,op,offset,len\n0,R,0,4096\n").unwrap();
+    let reads = result(folder.path(), &["--until", "steady"]);
+    assert!(notes(&reads).contains("writes nothing to flash"), "{}", notes(&reads));
+    std::fs::write(folder.path().join("jobs.fio"), "[a]\nrw=write\nbs=4k\nsize=64k\n").unwrap();
+    let refused = run(folder.path(), &["replay", "jobs.fio", "--config", "small.toml", "--until", "steady"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && said.contains("workload.until"), "{said}");
+    let wrong = run(folder.path(), &["replay", "trace.csv", "--until", "forever"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
+}
+
+#[test]
+fn a_condition_that_holds_ends_with_a_status_of_its_own() {
+    let folder = folder((0..2_000).map(|i| (i * 1_000, 'W', scattered(i, 500))));
+    let replay = |conditions: &[&str]| {
+        let given = ["replay", "trace.csv", "--config", "small.toml", "-q"].into_iter();
+        let args: Vec<&str> =
+            given.chain(conditions.iter().flat_map(|condition| ["--fail-if", *condition])).collect();
+        let output = run(folder.path(), &args);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), output.stdout.len())
+    };
+    assert_eq!(replay(&["waf_bytes > 2", "latency_ns.write.p99 > 1s"]).0, Some(0));
+    let (code, said, printed) = replay(&["waf_bytes > 2", "waf_bytes >= 1"]);
+    assert!(code == Some(3) && said.contains("waf_bytes >= 1: it is 1") && printed > 0, "{code:?} {said}");
+    assert_eq!(replay(&["trust > 0"]).0, Some(3), "nothing was erased");
+    let (code, said, printed) = replay(&["waf_bytes"]);
+    assert!(code == Some(2) && said.contains("expected") && printed == 0, "before anything runs: {said}");
+    let (code, said, _) = replay(&["cache.hit_ratio > 1"]);
+    assert!(code == Some(1) && said.contains("no number 'cache.hit_ratio'"), "{code:?} {said}");
+}
+
+#[test]
+fn a_scaled_device_with_few_blocks_is_told() {
+    let folder = folder((0..20_000).map(|i| (i * 1_000, 'W', scattered(i, 700))));
+    let few = ["--set", "ftl.op=0.1", "--precondition", "fill+uniform:2x"];
+    let scaled = result(folder.path(), &[&few[..], &["--scale", "1/4", "--limit", "3000"]].concat());
+    assert!(found(&scaled).contains(&"few-blocks".to_owned()), "{:?}", scaled["trust"]);
+    let whole = result(folder.path(), &few);
+    assert!(!found(&whole).contains(&"few-blocks".to_owned()), "{:?}", whole["trust"]);
+}
+
+#[test]
 fn runs_that_are_alike_are_told_in_every_form() {
     let folder = folder((0..2_000).map(|i| (i * 1_000, 'W', scattered(i, 500))));
     let compare = |more: &[&str]| {

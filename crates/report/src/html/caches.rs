@@ -4,7 +4,7 @@ use super::elements::{Chart, cells, heads, left_heads, row};
 use super::escape::text;
 use super::tables::frame;
 use super::values::number;
-use crate::advice::{asked, findings};
+use crate::advice::{answer, asked, findings};
 use crate::number::grouped;
 use nandscape_core::units::format_bytes;
 use nandscape_policies::simulate::advice::{Advice, Choice};
@@ -18,6 +18,7 @@ const POINTS_PER_DOUBLING: f64 = 32.0;
 pub(super) fn caches(advice: &[(Advice, Vec<Point>)]) -> String {
     let mut out = String::new();
     for (at, (advice, _)) in advice.iter().enumerate() {
+        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", text(&answer(advice)));
         let _ = writeln!(out, "<p class=\"lead\">{}</p>", text(&asked(advice)));
         // With one kind only, all are of it.
         let accesses =

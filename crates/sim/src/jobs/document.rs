@@ -91,7 +91,8 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         ..sums::document(subsystem, layers, measured)
     };
     result.run.job_defaults = finished.file.global.iter().cloned().collect();
-    result.trust = trust::judge(&Facts { result: &result, arrivals: None, rounds: None });
+    result.trust =
+        trust::judge(&Facts { result: &result, arrivals: None, rounds: None, spreads_seconds: false });
     result
 }
 

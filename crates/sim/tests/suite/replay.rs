@@ -70,7 +70,6 @@ fn run_with<S: Scheduler + Send + 'static>(
     records: Vec<IoRecord>,
     pacing: Pacing,
     precondition: &str,
-    until_steady: None,
     stop: Option<&AtomicBool>,
 ) -> RunResult {
     let mut namespace = namespace::<S>();
