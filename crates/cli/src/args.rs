@@ -216,7 +216,7 @@ pub struct CompareArgs {
     pub workloads: Vec<String>,
     /// Translation layers, such as pm-gcl,hsbm-gcl,page-map, or all that can run on the device [default: all;
     /// with --fit, page-map with 7 and with 28 % over-provisioning; of traces with nothing said of the
-    /// device, these two of dc-tlc-28op with --fit 90%].
+    /// device, these two of dc-tlc-28op with --fit 90%, and with 8 streams if writes have hints or files].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ftl: Vec<String>,
     #[command(flatten)]

@@ -4,6 +4,7 @@ pub mod cache;
 pub mod compare;
 pub mod control;
 pub mod fs;
+mod grid;
 pub mod image;
 pub mod list;
 pub mod manual;

@@ -36,6 +36,34 @@ pub struct Fitted {
     pub sets: Vec<(&'static str, String)>,
     /// What was done, in words.
     pub note: String,
+    /// What all workloads say of their writes.
+    pub said: Said,
+}
+
+/// What a workload says of its writes beside where they go, by which a device may tell apart what dies together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Said {
+    /// Nothing.
+    Nothing,
+    /// Streams or hints of their life.
+    Hints,
+    /// The files that they are of.
+    Files,
+}
+
+/// What the first write that says anything says.
+fn said(workload: &Workload) -> Result<Said, RunError> {
+    let mut reader = workload.open()?;
+    while let Some(record) = reader.next() {
+        let record = record?;
+        if record.op.is_write() && reader.origin().path.is_some() {
+            return Ok(Said::Files);
+        }
+        if record.op.is_write() && record.hint != 0 {
+            return Ok(Said::Hints);
+        }
+    }
+    Ok(Said::Nothing)
 }
 
 /// Whether a workload is a trace in a file, which has a footprint of its own; generators, job files and
@@ -70,7 +98,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
     if first.value("device.scale").is_some() {
         return Err(refused("expected device.scale to be absent: both give a size".to_owned()));
     }
-    let mut touched = 0;
+    let (mut touched, mut all_say) = (0, Said::Files);
     for workload in workloads {
         if !has_footprint(first, workload)? {
             let why = "has no footprint of its own: expected a trace file";
@@ -78,7 +106,9 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         }
         let options = OpenOptions { remap_dense: true, ..open_options(first) };
         let target = Target { files: first.files(), ..Target::NONE };
-        touched = Workload::new(workload, &options, target)?.span_bytes()?.max(touched);
+        let workload = Workload::new(workload, &options, target)?;
+        touched = workload.span_bytes()?.max(touched);
+        all_say = said(&workload)?.min(all_say);
     }
     let wanted = (touched as f64 / share).ceil() as u64;
     let found = smallest(configs, wanted)?;
@@ -123,7 +153,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         found.blocks,
         first.geometry.blocks_per_plane,
     );
-    Ok(Fitted { sets, note })
+    Ok(Fitted { sets, note, said: all_say })
 }
 
 /// A size of the device.

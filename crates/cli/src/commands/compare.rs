@@ -1,13 +1,14 @@
 //! `nandscape compare`.
 
-use super::{WHICH, deliver, run_options, share_of, take_default_drive, takes_default_drive, typed};
+use super::{WHICH, deliver, grid, run_options, share_of, take_default_drive, takes_default_drive, typed};
 use crate::args::CompareArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::kinds::KINDS;
-use nandscape_stack::{CompareOptions, StackConfig, Typed, fit};
+use nandscape_stack::{CompareOptions, Said, StackConfig, Typed, fit};
+use std::collections::BTreeMap;
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     stop_on_ctrl_c()?;
@@ -20,21 +21,13 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     if all_layers {
         args.ftl = nandscape_ftl::registry::infos().iter().map(|info| info.name.to_owned()).collect();
     }
-    let args = &args;
-    let (configs, note) = match args.fit.share() {
-        None => (configs_of(args)?, None),
-        Some(share) => {
-            let mut args = args.clone();
-            let is_any = args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none();
-            if is_any {
-                args.stack.device.stack = Some(TWO_DRIVES.to_owned());
-            }
-            let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
-            let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
-            args.stack.device.sets.extend(pairs);
-            (configs_of(&args)?, Some(fitted.note + if is_default { WHICH } else { "" }))
-        }
-    };
+    let (mut configs, mut notes) = (Vec::new(), BTreeMap::new());
+    for args in grid::devices(&args) {
+        let (own, note) = fitted(&args, is_default)?;
+        // Runs that cannot be are left out, so notes go by the configuration.
+        notes.extend(own.iter().filter_map(|config| Some((config.hash(), note.clone()?))));
+        configs.extend(own);
+    }
     let bar = console.progress("compare");
     let progress = |_: &str, progress| bar.show(progress);
     let options = run_options(&args.output, &progress)?;
@@ -48,13 +41,45 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     bar.finish();
     let mut runs = runs?;
     for run in &mut runs {
-        run.result.notes.extend(note.clone());
+        run.result.notes.extend(notes.get(&run.result.run.config_hash).cloned());
     }
     deliver(&runs, &args.output, true, || render_text(&runs), console)
 }
 
 /// What a fitted device is compared as, unless something else is asked for.
 const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
+/// And with streams, where a workload says of its writes by what to tell them apart.
+const BY_FILES: &str = ",block:ftl.op=0.07:ftl.streams=8:host.policy=names";
+const BY_HINTS: &str = ",block:ftl.op=0.07:ftl.streams=8";
+
+/// The configurations on one device, which fits the workloads if it is to, and what was done for that.
+fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Option<String>)> {
+    let Some(share) = args.fit.share() else { return Ok((configs_of(args)?, None)) };
+    let mut args = args.clone();
+    let sets = |args: &CompareArgs, key: &str| {
+        args.stack.device.sets.iter().any(|pair| pair.trim_start().starts_with(key))
+    };
+    let is_any = args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none();
+    if is_any && sets(&args, "ftl.op=") {
+        args.ftl = vec!["page-map".to_owned()];
+    } else if is_any {
+        args.stack.device.stack = Some(TWO_DRIVES.to_owned());
+    }
+    let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
+    let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
+    args.stack.device.sets.extend(pairs);
+    // Unless who chooses the streams was said.
+    if is_default && !sets(&args, "host.") {
+        let streams = match fitted.said {
+            Said::Files => BY_FILES,
+            Said::Hints => BY_HINTS,
+            Said::Nothing => "",
+        };
+        args.stack.device.stack.get_or_insert_default().push_str(streams);
+    }
+    Ok((configs_of(&args)?, Some(fitted.note + if is_default { WHICH } else { "" })))
+}
+
 /// Whether nothing is said of what is compared, nor of the device, and workloads can say how large it has to be.
 fn is_default(args: &CompareArgs) -> Result<bool> {
     if !args.ftl.is_empty() || !args.cache.is_empty() {
@@ -63,8 +88,13 @@ fn is_default(args: &CompareArgs) -> Result<bool> {
     takes_default_drive(&args.stack, &args.fit, &args.workloads)
 }
 
+/// The configurations of every combination of settings.
 fn configs_of(args: &CompareArgs) -> Result<Vec<StackConfig>> {
-    if args.cache.is_empty() { of_layers(args, None) } else { of_caches(args) }
+    let mut configs = Vec::new();
+    for args in grid::combinations(args)? {
+        configs.extend(if args.cache.is_empty() { of_layers(&args, None)? } else { of_caches(&args)? });
+    }
+    Ok(configs)
 }
 
 /// One configuration for each stack, and each layer of a stack that does not have its own; below this cache,

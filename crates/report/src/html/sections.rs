@@ -104,10 +104,10 @@ fn verdicts(page: &Page<'_>) -> String {
     let mut out = String::new();
     for group in &page.groups {
         let runs: Vec<&Run> = group.members.iter().map(|i| &page.runs[*i]).collect();
-        let sentences = verdict(&runs).join(" ");
-        let spec = if page.groups.len() > 1 { format!("{}: ", group.spec) } else { String::new() };
+        let spec = if page.groups.len() > 1 { format!("{}: ", text(group.spec)) } else { String::new() };
+        let sentences: Vec<String> = verdict(&runs).iter().map(|sentence| text(sentence)).collect();
         if !sentences.is_empty() {
-            let _ = writeln!(out, "<p class=\"verdict\">{}</p>", text(&(spec + &sentences)));
+            let _ = writeln!(out, "<p class=\"verdict\">{spec}{}</p>", sentences.join("<br>\n"));
         }
     }
     out
