@@ -268,7 +268,7 @@ impl<'a> Runner<'a> {
         'repeats: while rounds.repeats < MOST_REPEATS {
             rounds.repeats += 1;
             let before = rounds.written();
-            for record in (until.0)()? {
+            for record in (until.0)(rounds.repeats)? {
                 let record = record?;
                 if record.op.is_read() {
                     continue;

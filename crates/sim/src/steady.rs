@@ -5,8 +5,8 @@ use nandscape_core::units::format_bytes;
 use nandscape_core::{TraceError, TraceReader};
 use std::fmt;
 
-/// Opens the workload once more.
-type Open<'a> = dyn Fn() -> Result<Box<dyn TraceReader>, TraceError> + 'a;
+/// Opens the workload once more, for the nth repetition.
+type Open<'a> = dyn Fn(u32) -> Result<Box<dyn TraceReader>, TraceError> + 'a;
 
 /// The workload, to be written again and again until write amplification is steady.
 #[derive(Clone, Copy)]
@@ -87,7 +87,14 @@ impl Settling {
             wafs.len(),
             wafs.join(", ")
         );
-        if self.is_steady() { format!("steady: {rounds}") } else { format!("never steady: {rounds}") }
+        let cycle = if self.written / u64::from(self.repeats.max(1)) < self.capacity {
+            "; a repetition writes less than the capacity, so that data of a trace die in the order in which they were \
+             written, which makes write amplification too low"
+        } else {
+            ""
+        };
+        let state = if self.is_steady() { "steady" } else { "never steady" };
+        format!("{state}: {rounds}{cycle}")
     }
 }
 

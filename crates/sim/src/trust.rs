@@ -181,7 +181,7 @@ fn short(facts: &Facts<'_>) -> Option<String> {
     }
     Some(format!(
         "hosts wrote {}, {:.1} % of the capacity: write amplification and wear are those of what the device held before \
-         more than of this load; a load {} times as long (--repeat) writes the capacity once",
+         more than of this load; a load {} times as long writes the capacity once",
         format_bytes(written),
         written as f64 / capacity as f64 * 100.0,
         capacity.div_ceil(written)

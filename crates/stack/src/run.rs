@@ -36,8 +36,8 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
         return replay_on(&mut *subsystem, config, workload, (&mut reader, None), &config.label(), options);
     }
     let source = Workload::new(workload, &open_options, target)?;
-    let open = || config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open());
-    replay_on(&mut *subsystem, config, workload, (&mut open()?, Some(&open)), &config.label(), options)
+    let open = |n| config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open_again(n));
+    replay_on(&mut *subsystem, config, workload, (&mut open(0)?, Some(&open)), &config.label(), options)
 }
 
 /// Whether the workload is read several times: it brings about a steady state before it is counted.
@@ -45,8 +45,8 @@ fn is_repeated(config: &StackConfig) -> bool {
     config.workload.get(config::UNTIL).is_some()
 }
 
-/// Opens a workload once more.
-type Open<'a> = dyn Fn() -> Result<HostReader, RunError> + 'a;
+/// Opens a workload for the nth repetition; 0 is the counted one.
+type Open<'a> = dyn Fn(u32) -> Result<HostReader, RunError> + 'a;
 
 /// Replays every workload on every configuration. Runs come in the order workload by workload.
 ///
@@ -124,8 +124,9 @@ pub fn compare(
             .par_iter()
             .map(|(config, workload, source, label)| {
                 let mut subsystem = build(config, build_options(config, options))?;
-                let open = || config.host.wrap(config.policy_setup(capacity_bytes), &mut || source.open());
-                replay_on(&mut *subsystem, config, workload, (&mut open()?, Some(&open)), label, options)
+                let setup = config.policy_setup(capacity_bytes);
+                let open = |n| config.host.wrap(setup, &mut || source.open_again(n));
+                replay_on(&mut *subsystem, config, workload, (&mut open(0)?, Some(&open)), label, options)
             })
             .collect::<Result<_, RunError>>()
     })?;
@@ -168,9 +169,9 @@ fn replay_on(
     label: &str,
     options: &RunOptions<'_>,
 ) -> Result<Run, RunError> {
-    let again = || -> Result<Box<dyn TraceReader>, TraceError> {
+    let again = |repetition| -> Result<Box<dyn TraceReader>, TraceError> {
         let open = open.expect("what is repeated can be opened again");
-        match open() {
+        match open(repetition) {
             Ok(reader) => Ok(Box::new(reader)),
             Err(RunError::Trace(error)) => Err(error),
             Err(error) => Err(TraceError::Spec { spec: workload.to_owned(), message: error.to_string() }),

@@ -154,6 +154,18 @@ impl Workload {
         Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() }))
     }
 
+    /// Opens it from the start for the nth repetition: a trace is the same, a generator has another seed.
+    pub fn open_again(&self, repetition: u32) -> Result<BoxReader> {
+        let Inner { name, source, options, target, .. } = &*self.0;
+        if !matches!(**source, Source::Generator { .. }) {
+            return self.open();
+        }
+        let options =
+            OpenOptions { seed: options.seed.wrapping_add(u64::from(repetition)), ..options.clone() };
+        let (name, source, target) = (name.clone(), Arc::clone(source), target.clone());
+        Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() })).open()
+    }
+
     /// Opens it from the start.
     pub fn open(&self) -> Result<BoxReader> {
         if self.0.options.repeat == 1 {
