@@ -74,12 +74,21 @@ fn the_commands_of_the_readme_run() {
     std::fs::copy(root.join(recording), dir.path().join(recording)).unwrap();
     std::fs::copy(root.join("configs/random-read.fio"), dir.path().join("configs/random-read.fio")).unwrap();
     std::fs::File::create(dir.path().join("disk.img")).unwrap().set_len(64 << 20).unwrap();
-    let mut commands = 0;
-    let mut in_block = false;
+    let (mut commands, mut shown) = (0, 0);
+    let (mut in_block, mut in_output) = (false, false);
+    // What the last command printed, which a block of text below it shows in part.
+    let mut printed = String::new();
     let mut server = None;
     for line in readme.lines() {
         if line.starts_with("```") {
             in_block = !in_block;
+            in_output = line == "```text";
+        } else if in_output {
+            assert!(
+                printed.lines().any(|own| own == line),
+                "'{line}' is not what the command above prints:\n{printed}"
+            );
+            shown += 1;
         }
         let Some(arguments) = line.strip_prefix("nandscape ").filter(|_| in_block) else { continue };
         let arguments = arguments.split(" #").next().unwrap_or_default();
@@ -98,9 +107,11 @@ fn the_commands_of_the_readme_run() {
         let output = nandscape(arguments, dir.path()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "nandscape {arguments}: {stderr}");
+        printed = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(!output.stdout.is_empty() || !stderr.is_empty(), "nandscape {arguments} said nothing");
     }
     drop(server.take());
+    assert!(shown >= 5, "the README shows {shown} lines of output");
     assert!(commands >= 5, "the README shows only {commands} commands");
     assert!(dir.path().join("out.html").exists());
 }
