@@ -56,6 +56,14 @@ pub static ALIKE: Info = Info {
     params: &[],
 };
 
+/// The check of runs that are read from documents; those of one comparison have the same requests.
+pub static OTHER_REQUESTS: Info = Info {
+    name: "other-requests",
+    summary: "runs of one workload, read from documents, had different requests",
+    source: "",
+    params: &[],
+};
+
 const fn check(
     name: &'static str,
     summary: &'static str,
