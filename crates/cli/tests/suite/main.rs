@@ -8,5 +8,6 @@ mod fuzz_corpus;
 mod hostile;
 mod readme;
 mod reproduce;
+mod results;
 mod trust;
 mod zones;
