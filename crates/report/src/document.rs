@@ -3,7 +3,8 @@
 use crate::number::printable;
 use crate::schema::{Fault, faults, shown};
 use nandscape_sim::RunResult;
-use nandscape_sim::result::SCHEMA;
+use nandscape_sim::result::{SCHEMA, ZonesResult};
+use nandscape_sim::zones::ZoneColumn;
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::io::{BufReader, Read};
@@ -93,7 +94,53 @@ fn result(value: Value, run: &str) -> Result<RunResult, DocumentError> {
     if let Some(fault) = faults(&value).iter().find(|fault| !matches!(fault, Fault::Unknown { .. })) {
         return Err(shape(printable(&fault.to_string())));
     }
-    RunResult::deserialize(value).map_err(|error| shape(printable(&error.to_string())))
+    // Then no sum of counts that a report makes can overflow.
+    if u64::try_from(sum_of_counts(&value)).is_err() {
+        return Err(shape("the counts add up to more than 2^64: expected those of a run".to_owned()));
+    }
+    let result = RunResult::deserialize(value).map_err(|error| shape(printable(&error.to_string())))?;
+    if result.between.zones.as_ref().is_some_and(|zones| !fits(zones)) {
+        return Err(shape(
+            "zones.history: expected as many rows in every column as there are zones".to_owned(),
+        ));
+    }
+    Ok(result)
+}
+
+/// The sum of all integers of a document but those that are no counts.
+fn sum_of_counts(value: &Value) -> u128 {
+    const NO_COUNTS: [&str; 4] = ["config", "seed", "time_ns", "up_to_ns"];
+    match value {
+        Value::Object(table) => {
+            let counts = table.iter().filter(|(key, _)| !NO_COUNTS.contains(&key.as_str()));
+            counts.map(|(_, value)| sum_of_counts(value)).sum()
+        }
+        Value::Array(items) => items.iter().map(sum_of_counts).sum(),
+        value => value.as_u64().unwrap_or(0).into(),
+    }
+}
+
+/// Whether the history of zones, if there is one, has a time for each column and a place for each row.
+fn fits(zones: &ZonesResult) -> bool {
+    let Some(history) = &zones.history else { return true };
+    let rows = history.columns.first().map_or(0, |column| column.states.len());
+    let is_row = |letters: &str| letters.is_ascii() && letters.len() == rows;
+    let is_none_or_row = |letters: &str| letters.is_empty() || is_row(letters);
+    let is_column = |column: &ZoneColumn| {
+        is_row(&column.states)
+            && column.written.len() == rows
+            && (column.valid.is_empty() || column.valid.len() == rows)
+            && is_none_or_row(&column.owners)
+            && is_none_or_row(&column.lifetimes)
+    };
+    let each = history.zones_per_row;
+    let is_covered = each > 0
+        && rows == zones.zones.div_ceil(each) as usize
+        && u32::try_from(rows).is_ok_and(|rows| rows.checked_mul(each).is_some());
+    history.columns.is_empty()
+        || is_covered
+            && history.time_ns.len() == history.columns.len()
+            && history.columns.iter().all(is_column)
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -157,13 +204,46 @@ mod tests {
         assert_eq!(wrong, "host.reads: expected an integer from 0 on, found \"many\"");
         assert!(message(&with("/host/reads", json!(-1))).contains("found -1"));
         assert!(message(&with("/lifetime/endurance", json!(1u64 << 40))).contains("from 0 to 4294967295"));
-        assert_eq!(message(&with("/error", json!([]))), "error: expected a table or null, found a list");
+        assert_eq!(message(&with("/error", json!([]))), "error: expected a table, found a list");
         let mut missing = minimal();
         missing["latency_ns"]["all"].as_object_mut().unwrap().remove("p50");
         assert_eq!(
             message(&json!([minimal(), missing])),
             "run 2: latency_ns.all.p50 is missing: expected an integer from 0 on"
         );
+    }
+
+    #[test]
+    fn counts_that_no_run_has_are_refused() {
+        let mut large = minimal();
+        // With the 1 of `schema` as much as there may be.
+        large["gc"]["runs"] = (u64::MAX - 1).into();
+        large["seed"] = u64::MAX.into();
+        assert!(read_documents(large.to_string().as_bytes()).is_ok());
+        large["gc"]["moved_pages"] = 1.into();
+        assert!(message(&large).contains("more than 2^64"));
+
+        let column = |states: &str| json!({"states": states, "written": [0, 0], "valid": [null, 1]});
+        let zones = |zones: u32, columns: Vec<Value>| {
+            let mut document = minimal();
+            let history =
+                json!({"zones_per_row": 2, "interval_ns": 1, "time_ns": [0, 1], "columns": columns});
+            document["zones"] =
+                serde_json::to_value(ZonesResult { zones, ..ZonesResult::default() }).unwrap();
+            document["zones"]["history"] = history;
+            document
+        };
+        let is_read = |document: Value| read_documents(document.to_string().as_bytes()).is_ok();
+        assert!(is_read(zones(3, vec![column("ee"), column("fe")])) && is_read(zones(0, vec![])));
+        for (count, columns) in [
+            (3, vec![column("ee")]),
+            (3, vec![column("ee"), column("eee")]),
+            (3, vec![column("ee"), column("\u{e9}")]),
+            (5, vec![column("ee"), column("ee")]),
+            (u32::MAX, vec![column("ee"), column("ee")]),
+        ] {
+            assert!(message(&zones(count, columns)).starts_with("zones.history: "));
+        }
     }
 
     #[test]
