@@ -64,6 +64,14 @@ pub static OTHER_REQUESTS: Info = Info {
     params: &[],
 };
 
+/// The check of runs that are read from documents and differ in more than their labels say.
+pub static OTHER_SETTINGS: Info = Info {
+    name: "other-settings",
+    summary: "runs of one workload, read from documents, differ in device, disk, sets or how the workload was run",
+    source: "",
+    params: &[],
+};
+
 const fn check(
     name: &'static str,
     summary: &'static str,

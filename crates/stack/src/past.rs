@@ -9,7 +9,7 @@ use crate::trust::tell_alike;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::TrustNote;
-use nandscape_sim::trust::{ALIKE, OTHER_REQUESTS};
+use nandscape_sim::trust::{ALIKE, OTHER_REQUESTS, OTHER_SETTINGS};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,8 +45,11 @@ pub fn past_runs(documents: Vec<Past>) -> Vec<Run> {
     if is_several {
         for run in &mut runs {
             // Those of the comparison that the document was part of name its runs.
-            run.result.trust.retain(|note| ![ALIKE.name, OTHER_REQUESTS.name].contains(&&*note.check));
+            run.result.trust.retain(|note| {
+                ![ALIKE, OTHER_REQUESTS, OTHER_SETTINGS].map(|check| check.name).contains(&&*note.check)
+            });
         }
+        tell_other_settings(&mut runs);
         tell_other_requests(&mut runs);
         tell_alike(&mut runs);
     }
@@ -174,6 +177,61 @@ fn tell_other_requests(runs: &mut [Run]) {
     }
 }
 
+/// Tables in which runs that are compared are expected to be the same. Others name what is compared, or
+/// belong to that.
+const EXPECTED_ALIKE: [&str; 6] = ["device", "disk", "sets", "namespaces", "faults", "workload"];
+/// Most keys, and most values of a key, that a note names.
+const MOST_NAMED: usize = 5;
+
+/// Says of runs of one workload in which keys they differ that no label of them has.
+fn tell_other_settings(runs: &mut [Run]) {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, run) in runs.iter().enumerate() {
+        groups.entry(run.result.workload.spec.clone()).or_default().push(index);
+    }
+    for group in groups.values() {
+        let of_runs: Vec<Keys> = group.iter().map(|index| keys_of(&runs[*index].result.run.config)).collect();
+        let all: BTreeSet<&String> = of_runs.iter().flat_map(Keys::keys).collect();
+        let is_named =
+            |key: &str| group.iter().any(|index| runs[*index].label.contains(&format!(", {key}=")));
+        let mut differing: Vec<(&str, BTreeSet<&str>)> = all
+            .into_iter()
+            .filter(|key| EXPECTED_ALIKE.contains(&key.split('.').next().unwrap_or_default()))
+            .filter(|key| !is_named(key))
+            .map(|key| {
+                (key.as_str(), of_runs.iter().map(|keys| keys.get(key).map_or("-", String::as_str)).collect())
+            })
+            .filter(|(_, values): &(_, BTreeSet<&str>)| values.len() > 1)
+            .collect();
+        // Presets differ in many keys.
+        let has_presets =
+            is_named("device.preset") || differing.iter().any(|(key, _)| *key == "device.preset");
+        differing.retain(|(key, _)| !has_presets || *key == "device.preset" || !key.starts_with("device."));
+        if differing.is_empty() {
+            continue;
+        }
+        let message =
+            format!("the runs of this workload differ in other settings too: {}", few_settings(&differing));
+        for index in group {
+            let check = OTHER_SETTINGS.name.to_owned();
+            runs[*index].result.trust.push(TrustNote { check, message: message.clone() });
+        }
+    }
+}
+
+/// Keys with their values, as many as fit a line; '-' stands for an absent one.
+fn few_settings(differing: &[(&str, BTreeSet<&str>)]) -> String {
+    let setting = |(key, values): &(&str, BTreeSet<&str>)| {
+        let named: Vec<&str> = values.iter().copied().take(MOST_NAMED).collect();
+        let more = if values.len() > MOST_NAMED { ", ..." } else { "" };
+        format!("{key} ({}{more})", named.join(", "))
+    };
+    let named: Vec<String> = differing.iter().take(MOST_NAMED).map(setting).collect();
+    let more = differing.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.join(", ") + &more
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +302,29 @@ mod tests {
             ["page-map, device.preset=thesis", "page-map, device.preset=generic-tlc"]
         );
         assert_eq!(two(None, None), ["page-map (a)", "page-map (b)"]);
+    }
+
+    #[test]
+    fn settings_that_no_label_names_are_told() {
+        let with = |kind: &str, precondition: &str, depth: u32| {
+            let mut config = page_map(0.28);
+            config["ftl"] = json!({"kind": kind});
+            config["workload"] = json!({"precondition": precondition, "depth": depth});
+            config
+        };
+        let notes = |one: Value, other: Value| {
+            let runs = past_runs(vec![past("a", "w", one), past("b", "w", other)]);
+            let notes = runs[0].result.trust.iter().filter(|note| note.check == OTHER_SETTINGS.name);
+            notes.map(|note| note.message.clone()).collect::<Vec<_>>()
+        };
+        let found = notes(with("page-map", "fill", 4), with("pm-gcl", "none", 4));
+        assert_eq!(
+            found,
+            ["the runs of this workload differ in other settings too: workload.precondition (fill, none)"]
+        );
+        // Those of the same layer have them in their labels.
+        assert!(notes(with("page-map", "fill", 4), with("page-map", "none", 4)).is_empty());
+        assert!(notes(with("page-map", "fill", 4), with("pm-gcl", "fill", 4)).is_empty());
     }
 
     #[test]
