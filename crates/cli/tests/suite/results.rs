@@ -1,7 +1,8 @@
 //! Result documents that live on: every kind of run gives a document that the schema describes and that
 //! docs/formats/result.md explains, key by key; `report` reads them back.
 
-use nandscape_core::{ObjectFlashReport, ObjectReport, PlacementReport, StreamReport};
+use nandscape_core::cached::BypassCount;
+use nandscape_core::{FdpReport, ObjectFlashReport, ObjectReport, OpCounts, PlacementReport, StreamReport};
 use nandscape_report::{Fault, RESULT_SCHEMA, faults};
 use nandscape_sim::RunResult;
 use nandscape_sim::result::{
@@ -103,7 +104,7 @@ fn with_everything() -> Value {
         error: Some(RunError { request: 1, message: "full".into() }),
         placement: Some(PlacementReport {
             streams: vec![StreamReport::default()],
-            fdp: Some(Default::default()),
+            fdp: Some(FdpReport::default()),
             ..PlacementReport::default()
         }),
         trust: vec![TrustNote { check: "no-gc".into(), message: "nothing".into() }],
@@ -113,7 +114,7 @@ fn with_everything() -> Value {
     result.run.schema = 1;
     result.run.config = Value::Object(Map::new());
     result.run.job_defaults.insert("bs".into(), "4k".into());
-    result.flash.by_cause.insert("host".into(), Default::default());
+    result.flash.by_cause.insert("host".into(), OpCounts::default());
     result.wear.per_block = Some(vec![1]);
     result.latency_ns.zone = Some(LatencySummary::default());
     let point = || vec![LatencyPoint::default()];
@@ -139,7 +140,7 @@ fn with_everything() -> Value {
         cost: result.cost,
     }];
     let mut cache = CacheResult::default();
-    cache.report.bypass.insert("mode".into(), Default::default());
+    cache.report.bypass.insert("mode".into(), BypassCount::default());
     cache.report.disks.push(result.host);
     result.cache = Some(cache);
     let column = ZoneColumn {
@@ -227,7 +228,9 @@ fn every_kind_of_result_is_as_the_schema_and_its_document_say() {
         check(name, document, &in_text);
     }
     let mut found = BTreeSet::new();
-    all.iter().for_each(|(_, document)| keys(document, "", &mut found));
+    for (_, document) in &all {
+        keys(document, "", &mut found);
+    }
     // The kinds are what they are meant to be.
     for key in [
         "jobs.read",
