@@ -3,6 +3,7 @@
 mod cache;
 mod cache_files;
 mod object;
+mod report;
 mod serve;
 mod trace;
 mod zone;
@@ -13,6 +14,7 @@ pub use cache_files::{
     CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
 };
 pub use object::ObjectVerb;
+pub use report::ReportArgs;
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, StatArgs};
 pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 pub use zone::{ZoneArgs, ZoneVerbArg};

@@ -11,6 +11,7 @@ pub mod manual;
 pub mod neighbours;
 pub mod object;
 pub mod replay;
+pub mod report;
 pub mod reproduce;
 pub mod serve;
 pub mod stat;

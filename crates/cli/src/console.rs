@@ -212,13 +212,12 @@ impl Console {
     }
 
     pub fn error(self, text: &str) {
+        // The lines are ours; what is in them may come from a file.
+        let lines: Vec<String> = text.lines().map(log::printable).collect();
+        let message = format!("nandscape: error: {}\n", lines.join("\n"));
         match SERVER.get() {
-            // The lines are ours.
-            Some(server) => {
-                let lines: Vec<String> = text.lines().map(log::printable).collect();
-                server.messages.push(format!("nandscape: error: {}\n", lines.join("\n")));
-            }
-            None => _ = writeln!(std::io::stderr(), "nandscape: error: {text}"),
+            Some(server) => server.messages.push(message),
+            None => _ = write!(std::io::stderr(), "{message}"),
         }
     }
 

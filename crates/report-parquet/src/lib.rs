@@ -27,6 +27,7 @@ use parquet::file::properties::WriterProperties;
 /// Registry entry.
 pub static OUTPUT: Output = Output {
     wants_series: true,
+    needs_series: true,
     ..Output::new("parquet", "the series over time, a row per run and interval", |runs, _| {
         render_parquet(runs)
     })

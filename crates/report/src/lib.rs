@@ -3,7 +3,8 @@
 //! A replay gives one [`Run`], a compare several; every output takes a slice of them and returns bytes, so
 //! that the caller decides where they go ([`write_atomically`] for files). One file per output, one line in
 //! [`OUTPUTS`]: `text` (tables for a terminal), `json` (the documents), `csv` (one line per run) and `html`
-//! (one offline file with charts); `fio_json` is fio's own shape. The Parquet series is a crate of its own
+//! (one offline file with charts); `fio_json` is fio's own shape. [`read_documents`] reads documents
+//! back and checks them against their schema. The Parquet series is a crate of its own
 //! (`nandscape-report-parquet`), since its dependencies take longer to build than everything here.
 //!
 //! Invariants: nothing that comes from outside (names, paths, error messages) reaches a terminal with control
@@ -14,6 +15,7 @@ mod cached;
 mod condition;
 mod contract;
 mod csv;
+mod document;
 mod file;
 mod fio_json;
 mod html;
@@ -25,6 +27,7 @@ mod notes;
 mod number;
 mod placement;
 mod reproduction;
+mod schema;
 mod shape;
 mod simulation;
 mod table;
@@ -44,6 +47,7 @@ use std::path::PathBuf;
 pub use advice::{render_advice_csv, render_advice_text};
 pub use condition::Condition;
 pub use csv::render_csv;
+pub use document::{DocumentError, Documents, read_documents};
 pub use file::{write_atomically, write_atomically_with};
 pub use fio_json::render_fio_json;
 pub use html::render_html;
@@ -52,6 +56,7 @@ pub use levels::{Level, render_levels_text};
 pub use reproduction::{
     ReproductionRow, RowKind, RowSeries, Verdict, render_reproduction_csv, render_reproduction_text,
 };
+pub use schema::{Fault, RESULT_SCHEMA, faults};
 pub use simulation::render_simulations_text;
 pub use text::{render_detail, render_text};
 pub use workload::render_workload_text;
@@ -137,6 +142,8 @@ pub struct Output {
     pub info: Info,
     /// Shows the course of a run, which is then kept.
     pub wants_series: bool,
+    /// Has nothing but the course of a run, and so nothing to say of a run that was read from a document.
+    pub needs_series: bool,
     /// Shows how often pages were programmed, which is then counted.
     pub wants_programs: bool,
     /// Renders the runs.
@@ -153,6 +160,7 @@ impl Output {
         Self {
             info: Info { name, summary, source: "", params: &[] },
             wants_series: false,
+            needs_series: false,
             wants_programs: false,
             render,
         }

@@ -297,7 +297,8 @@ fn detail_pairs(r: &RunResult) -> Vec<(&'static str, String)> {
     if has_flash {
         flash_pairs(r, &mut pairs);
     }
-    pairs.push(("configuration", format!("{} (workload {})", r.run.config_hash, r.run.workload_hash)));
+    let [config, workload] = [&r.run.config_hash, &r.run.workload_hash].map(|hash| printable(hash));
+    pairs.push(("configuration", format!("{config} (workload {workload})")));
     pairs
 }
 

@@ -50,21 +50,29 @@ pub static CHECKS: &[Check] = &[
     check("few-samples", "fewer than 1000 reads, or writes: too few for a 99th percentile", "", few_samples),
 ];
 
-/// The check of several runs; whoever compares them makes it.
-pub static ALIKE: Info = Info {
-    name: "indistinguishable",
-    summary: "figures of several runs differ by less than 0.5 %",
-    source: "",
-    params: &[],
-};
+/// Checks that whoever builds the device or compares runs makes, in the order in which they are listed.
+pub static OTHER_CHECKS: &[Info] = &[FEW_BLOCKS, ALIKE, OTHER_REQUESTS, OTHER_SETTINGS];
 
-/// The check of a device that is a smaller one of its kind; whoever builds it makes it.
-pub static FEW_BLOCKS: Info = Info {
-    name: "few-blocks",
-    summary: "a scaled device collected garbage with fewer than 8 spare blocks a plane",
-    source: "",
-    params: &[],
-};
+/// The check of a device that is a smaller one of its kind.
+pub const FEW_BLOCKS: Info =
+    other("few-blocks", "a scaled device collected garbage with fewer than 8 spare blocks a plane");
+
+/// The check of several runs.
+pub const ALIKE: Info = other("indistinguishable", "figures of several runs differ by less than 0.5 %");
+
+/// The check of runs that are read from documents; those of one comparison have the same requests.
+pub const OTHER_REQUESTS: Info =
+    other("other-requests", "runs of one workload, read from documents, had different requests");
+
+/// The check of runs that are read from documents and differ in more than their labels say.
+pub const OTHER_SETTINGS: Info = other(
+    "other-settings",
+    "runs of one workload, read from documents, differ in device, disk, sets or how the workload was run",
+);
+
+const fn other(name: &'static str, summary: &'static str) -> Info {
+    Info { name, summary, source: "", params: &[] }
+}
 
 const fn check(
     name: &'static str,

@@ -15,6 +15,7 @@
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
+//! * [`past_runs`]: results of earlier runs, to be compared again.
 
 pub mod build;
 mod caching;
@@ -33,6 +34,7 @@ mod mapped;
 mod memory;
 mod options;
 pub mod partition;
+mod past;
 pub mod presets;
 mod request_log;
 mod run;
@@ -50,5 +52,6 @@ pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snapshot};
 pub use nandscape_report::Run;
 pub use options::{CompareOptions, RunOptions, pool};
+pub use past::{Past, past_runs};
 pub use run::{compare, replay};
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};

@@ -43,6 +43,15 @@ pub(crate) fn decompress(mut raw: Bytes) -> std::io::Result<Bytes> {
     })
 }
 
+/// Any bytes unpacked in the same way: `.gz`, `.zst` and `.xz`, by their content.
+///
+/// # Errors
+///
+/// What reading the first bytes gives. A damaged stream is an error of a later read, which names its kind.
+pub fn unpacked(raw: impl Read + Send + 'static) -> std::io::Result<Box<dyn Read + Send>> {
+    decompress(Box::new(raw))
+}
+
 /// The first `most` bytes, or fewer at the end of the source.
 pub(crate) fn peek(source: &mut dyn Read, most: usize) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(most);

@@ -41,6 +41,7 @@ mod wrappers;
 pub mod write;
 mod writer;
 
+pub use decode::unpacked;
 pub use options::{BoxReader, OpenOptions, Target};
 pub use pages::PageSet;
 pub use stats::{StatsOptions, TraceStats};

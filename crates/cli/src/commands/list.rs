@@ -14,7 +14,7 @@ use nandscape_policies::admission::ADMISSIONS;
 use nandscape_policies::cleaning::{CAPS, CLEANINGS};
 use nandscape_policies::eviction::EVICTIONS;
 use nandscape_policies::simulate::BELADY;
-use nandscape_sim::trust::{ALIKE, CHECKS, FEW_BLOCKS};
+use nandscape_sim::trust::{CHECKS, OTHER_CHECKS};
 use nandscape_stack::interfaces::INTERFACES;
 use nandscape_stack::{cache, config, faults, host, journal, kinds, partition, presets};
 use std::fmt::Write;
@@ -97,7 +97,9 @@ fn infos(what: Listing) -> Vec<Info> {
         Listing::Stacks => kinds::KINDS.iter().map(|kind| kind.info).collect(),
         Listing::Interfaces => interfaces().collect(),
         Listing::FrontEnds => FRONT_ENDS.iter().map(|entry| entry.info).collect(),
-        Listing::Checks => CHECKS.iter().map(|check| check.info).chain([FEW_BLOCKS, ALIKE]).collect(),
+        Listing::Checks => {
+            CHECKS.iter().map(|check| check.info).chain(OTHER_CHECKS.iter().copied()).collect()
+        }
         Listing::Schedulers => SCHEDULERS.iter().map(|entry| entry.info).collect(),
     }
 }

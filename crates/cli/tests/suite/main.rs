@@ -9,5 +9,6 @@ mod fuzz_corpus;
 mod hostile;
 mod readme;
 mod reproduce;
+mod results;
 mod trust;
 mod zones;

@@ -6,22 +6,34 @@ use std::collections::BTreeMap;
 /// A name for each configuration. Where several would be called alike, those keys are added whose values
 /// differ between them.
 pub fn labels(configs: &[&StackConfig]) -> Vec<String> {
-    let plain: Vec<(String, BTreeMap<String, String>)> =
-        configs.iter().map(|config| (config.label(), keys_of(config))).collect();
-    let name = |(label, own): &(String, BTreeMap<String, String>)| {
-        let alike = || plain.iter().filter(|(other, _)| other == label);
+    let plain: Vec<(String, Keys)> = configs.iter().map(|config| (config.label(), keys_of(config))).collect();
+    let name = |((label, _), told): (&(String, Keys), Vec<(String, String)>)| with_keys(label, &told);
+    plain.iter().zip(differences(&plain)).map(name).collect()
+}
+
+/// Dotted keys of a configuration with their values.
+pub type Keys = BTreeMap<String, String>;
+
+/// Of each configuration, the keys whose values differ between those of the same label.
+pub fn differences(named: &[(String, Keys)]) -> Vec<Vec<(String, String)>> {
+    let own = |(label, own): &(String, Keys)| {
+        let alike = || named.iter().filter(|(other, _)| other == label);
         let differs =
             |(key, value): &(&String, &String)| alike().any(|(_, keys)| keys.get(*key) != Some(*value));
-        let told: Vec<String> =
-            own.iter().filter(differs).map(|(key, value)| format!("{key}={value}")).collect();
-        if told.is_empty() { label.clone() } else { format!("{label}, {}", told.join(", ")) }
+        own.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone())).collect()
     };
-    plain.iter().map(name).collect()
+    named.iter().map(own).collect()
+}
+
+/// A label with the keys that tell it from others.
+pub fn with_keys(label: &str, keys: &[(String, String)]) -> String {
+    let pairs = keys.iter().map(|(key, value)| format!(", {key}={value}"));
+    format!("{label}{}", pairs.collect::<String>())
 }
 
 /// Dotted keys of a configuration but those of the workload, with their values.
-fn keys_of(config: &StackConfig) -> BTreeMap<String, String> {
-    fn collect(prefix: &str, table: &toml::Table, keys: &mut BTreeMap<String, String>) {
+fn keys_of(config: &StackConfig) -> Keys {
+    fn collect(prefix: &str, table: &toml::Table, keys: &mut Keys) {
         for (key, value) in table {
             match value {
                 toml::Value::Table(inner) => collect(&format!("{prefix}{key}."), inner, keys),
@@ -30,7 +42,7 @@ fn keys_of(config: &StackConfig) -> BTreeMap<String, String> {
             }
         }
     }
-    let mut keys = BTreeMap::new();
+    let mut keys = Keys::new();
     collect("", &config.to_stack_table(), &mut keys);
     keys
 }

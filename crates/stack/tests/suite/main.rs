@@ -12,6 +12,7 @@ mod interfaces;
 mod job_files;
 mod journal;
 mod objects;
+mod past;
 mod sets;
 mod stacks;
 mod storing;
