@@ -8,7 +8,7 @@ use nandscape_report::{RowKind, Verdict};
 const NEAR: [(&str, f64, f64); 9] = [
     ("MAX 800 GB, sequential writes", 1.0, 1.06),
     ("MAX 800 GB, sequential reads", 0.55, 0.7),
-    ("MAX 800 GB, random reads", 0.8, 0.9),
+    ("MAX 800 GB, random reads", 0.78, 0.9),
     ("MAX 800 GB, read latency at depth 1", 0.96, 1.01),
     ("MAX 800 GB, write latency at depth 1", 0.68, 0.73),
     ("PM963 1.92 TB, sequential writes", 0.85, 1.0),
