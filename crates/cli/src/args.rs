@@ -291,8 +291,8 @@ pub struct ReproduceArgs {
 /// How `reproduce` runs what it is asked for.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReproduceHow {
-    /// Smaller devices and shorter loads for pm963, nvm-sets, cache-article and cache-cleaning: a first
-    /// look, whose figures are not those published.
+    /// Smaller devices and shorter loads for drives, pm963, nvm-sets, cache-article and cache-cleaning: a
+    /// first look, whose figures are not those published.
     #[arg(long)]
     pub quick: bool,
     /// Spoil the experiments that have a way to (a note says how): exit code 1 if a rule that must fail then

@@ -3,6 +3,7 @@
 
 mod cache_article;
 mod cache_cleaning;
+mod drives;
 mod nvm_sets;
 mod oftl;
 mod pm963;
@@ -90,6 +91,7 @@ pub static REPRODUCTIONS: LazyLock<Vec<Reproduction>> = LazyLock::new(|| {
         streams::EXAMPLE,
         streams::RULES,
         pm963::PM963,
+        drives::DRIVES,
         nvm_sets::NVM_SETS,
         cache_article::CACHE_ARTICLE,
         cache_cleaning::CACHE_CLEANING,
@@ -125,6 +127,7 @@ pub struct Context<'a> {
     thesis: Runs<thesis::Point>,
     files: Runs<zones::FilesPoint>,
     objects: Runs<oftl::Point>,
+    drives: Runs<drives::Point>,
 }
 
 impl<'a> Context<'a> {
@@ -138,6 +141,7 @@ impl<'a> Context<'a> {
             thesis: Runs::default(),
             files: Runs::default(),
             objects: Runs::default(),
+            drives: Runs::default(),
         }
     }
 

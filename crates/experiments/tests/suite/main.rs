@@ -2,6 +2,7 @@
 
 mod atc21;
 mod cache_article;
+mod drives;
 mod neighbours;
 mod nvm_sets;
 mod oftl;
