@@ -26,6 +26,9 @@ const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz trans
                              (*.fio), or a generator \
                              such as uniform:span=80%,bs=4k,count=10M ('nandscape list workloads')";
 
+const FAIL_IF_HELP: &str = "End with exit status 3 if this holds for a run, such as 'waf_bytes > 2', 'latency_ns.write.p99 > 5ms' or \
+                            'trust > 0': a key of the result document, > >= < <= == or !=, and a number; may be repeated";
+
 /// The device of a stack and every other key of its configuration.
 #[derive(Clone, Debug, Args)]
 pub struct DeviceArgs {
@@ -186,9 +189,7 @@ pub struct OutputArgs {
     /// Write the results in any output of 'nandscape list outputs', such as text=runs.txt; may be repeated.
     #[arg(long, value_name = "OUTPUT=FILE")]
     pub write: Vec<String>,
-    /// End with exit status 3 if this holds for a run, such as 'waf_bytes > 2', 'latency_ns.write.p99 > 5ms' or
-    /// 'trust > 0': a key of the result document, > >= < <= == or !=, and a number; may be repeated.
-    #[arg(long, value_name = "CONDITION")]
+    #[arg(long, value_name = "CONDITION", help = FAIL_IF_HELP)]
     pub fail_if: Vec<String>,
 }
 

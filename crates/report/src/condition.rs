@@ -4,16 +4,19 @@ use crate::Run;
 use crate::number::printable;
 use nandscape_core::units::{parse_share, parse_size, parse_time_ns};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::fmt;
 
+type Holds = fn(Ordering) -> bool;
+
 /// How two numbers are compared. Longer signs come first, since shorter ones begin like them.
-const SIGNS: [(&str, fn(f64, f64) -> bool); 6] = [
-    (">=", |a, b| a >= b),
-    ("<=", |a, b| a <= b),
-    ("==", |a, b| a == b),
-    ("!=", |a, b| a != b),
-    (">", |a, b| a > b),
-    ("<", |a, b| a < b),
+const SIGNS: [(&str, Holds); 6] = [
+    (">=", Ordering::is_ge),
+    ("<=", Ordering::is_le),
+    ("==", Ordering::is_eq),
+    ("!=", Ordering::is_ne),
+    (">", Ordering::is_gt),
+    ("<", Ordering::is_lt),
 ];
 
 /// A key of the result document, a sign and a number.
@@ -21,7 +24,7 @@ const SIGNS: [(&str, fn(f64, f64) -> bool); 6] = [
 pub struct Condition {
     text: String,
     path: Vec<String>,
-    holds: fn(f64, f64) -> bool,
+    holds: Holds,
     bound: f64,
 }
 
@@ -86,7 +89,7 @@ impl Condition {
             None => None,
         };
         match number {
-            Some(number) => Ok((self.holds)(number, self.bound).then_some(number)),
+            Some(number) => Ok(number.partial_cmp(&self.bound).is_some_and(self.holds).then_some(number)),
             None => Err(format!(
                 "--fail-if '{self}': {} has no number '{}'{}; --json shows what there is",
                 printable(&run.label),

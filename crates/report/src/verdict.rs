@@ -116,9 +116,10 @@ fn flash_of_several<'a>(runs: &[&'a Run]) -> (Option<String>, &'a Run) {
         })
         .collect();
     let rest = if shown.len() + 1 < flash.len() { "; the most, " } else { "; " };
-    let settled = match flash.iter().any(|(run, _)| doubts(run, "unsteady") || doubts(run, "short")) {
-        true => " (before that had settled, see below)",
-        false => "",
+    let settled = if flash.iter().any(|(run, _)| doubts(run, "unsteady") || doubts(run, "short")) {
+        " (before that had settled, see below)"
+    } else {
+        ""
     };
     let text = format!(
         "{} programs the least flash, {}{of}{settled}{rest}{}.",
@@ -129,9 +130,11 @@ fn flash_of_several<'a>(runs: &[&'a Run]) -> (Option<String>, &'a Run) {
     (Some(text), best)
 }
 
+type Summary = fn(&RunResult) -> &LatencySummary;
+
 /// A kind of request with enough of them, in all runs.
-fn percentile(runs: &[&Run]) -> Option<(&'static str, fn(&RunResult) -> &LatencySummary)> {
-    let kinds: [(&str, fn(&RunResult) -> &LatencySummary); 2] =
+fn percentile(runs: &[&Run]) -> Option<(&'static str, Summary)> {
+    let kinds: [(&str, Summary); 2] =
         [("writes", |r| &r.latency_ns.write), ("reads", |r| &r.latency_ns.read)];
     kinds.into_iter().find(|(_, of)| runs.iter().all(|run| of(&run.result).count >= FEWEST))
 }

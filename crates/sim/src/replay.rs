@@ -252,8 +252,8 @@ impl<'a> Runner<'a> {
         Ok(failure)
     }
 
-    /// Writes the workload again and again until a round is like those before it, and forgets the counts. Gives
-    /// the rounds, where there is flash, and the request that failed, if one did.
+    /// Writes the workload again and again until a round is like those before it, and forgets the counts.
+    /// Gives the rounds, where there is flash, and the request that failed, if one did.
     fn settle(
         &mut self,
         until: UntilSteady<'_>,
@@ -267,7 +267,7 @@ impl<'a> Runner<'a> {
         let (mut now, mut done, mut failed) = (SimTime::ZERO, 0_u64, None);
         'repeats: while rounds.repeats < MOST_REPEATS {
             rounds.repeats += 1;
-            let before = rounds.written();
+            let before = rounds.written;
             for record in (until.0)(rounds.repeats)? {
                 let record = record?;
                 if record.op.is_read() {
@@ -292,12 +292,12 @@ impl<'a> Runner<'a> {
                     break 'repeats;
                 }
             }
-            if rounds.written() == before {
+            if rounds.written == before {
                 break;
             }
         }
         self.forget(&mut recorder)?;
-        Ok(((rounds.written() > 0).then_some(rounds), failed))
+        Ok(((rounds.written > 0).then_some(rounds), failed))
     }
 
     /// Ends what is under way and sets counters and time back.

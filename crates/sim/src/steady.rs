@@ -29,7 +29,8 @@ pub(crate) const MOST_REPEATS: u32 = 1000;
 pub(crate) struct Settling {
     capacity: u64,
     page_bytes: u64,
-    written: u64,
+    /// Bytes written so far.
+    pub written: u64,
     /// Written and programmed at the last end of a round.
     before: (u64, u64),
     rounds: Vec<f64>,
@@ -47,10 +48,6 @@ impl Settling {
             rounds: Vec::new(),
             repeats: 0,
         }
-    }
-
-    pub const fn written(&self) -> u64 {
-        self.written
     }
 
     /// Hosts write so much more. Whether a round has ended.

@@ -268,11 +268,6 @@ impl StackConfig {
         seen(&self.geometry, self.packing.as_ref(), self.units.as_ref())
     }
 
-    /// Whether `device.scale` makes the device smaller.
-    pub fn is_scaled(&self) -> bool {
-        device::is_scaled(&self.device)
-    }
-
     /// How requests are paced: the configured depth, else time stamps where they are real, else depth 32.
     pub fn pacing(&self, has_real_times: bool) -> Pacing {
         match self.depth {

@@ -40,7 +40,8 @@ pub struct Fitted {
     pub said: Said,
 }
 
-/// What a workload says of its writes beside where they go, by which a device may tell apart what dies together.
+/// What a workload says of its writes beside where they go, by which a device may tell apart what dies
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Said {
     /// Nothing.

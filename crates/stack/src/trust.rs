@@ -15,7 +15,8 @@ const FEWEST_SPARE: f64 = 8.0;
 pub fn tell_few_blocks(config: &StackConfig, result: &mut RunResult) {
     let geometry = config.seen_geometry();
     let cost = &result.cost;
-    if !config.is_scaled() || result.flash.erases == 0 || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
+    let is_scaled = config.value("device.scale").is_some_and(|scale| scale.trim() != "1/1");
+    if !is_scaled || result.flash.erases == 0 || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
         return;
     }
     let share = cost.op_ratio / (1.0 + cost.op_ratio);

@@ -162,7 +162,7 @@ impl Workload {
         }
         let options =
             OpenOptions { seed: options.seed.wrapping_add(u64::from(repetition)), ..options.clone() };
-        let (name, source, target) = (name.clone(), Arc::clone(source), target.clone());
+        let (name, source, target) = (name.clone(), Arc::clone(source), *target);
         Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() })).open()
     }
 

@@ -80,7 +80,8 @@ fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Opt
     Ok((configs_of(&args)?, Some(fitted.note + if is_default { WHICH } else { "" })))
 }
 
-/// Whether nothing is said of what is compared, nor of the device, and workloads can say how large it has to be.
+/// Whether nothing is said of what is compared, nor of the device, and workloads can say how large it has to
+/// be.
 fn is_default(args: &CompareArgs) -> Result<bool> {
     if !args.ftl.is_empty() || !args.cache.is_empty() {
         return Ok(false);

@@ -22,8 +22,8 @@ pub fn devices(args: &CompareArgs) -> Vec<CompareArgs> {
     list.split(',').map(with).collect()
 }
 
-/// Every combination of the values of `--set`. A value that has a comma or two points by itself, such as times
-/// of reads by page type, is one value.
+/// Every combination of the values of `--set`. A value that has a comma or two points by itself, such as
+/// times of reads by page type, is one value.
 pub fn combinations(args: &CompareArgs) -> Result<Vec<CompareArgs>> {
     let mut all = vec![args.clone()];
     for (at, pair) in args.stack.device.sets.iter().enumerate() {

@@ -59,8 +59,8 @@ pub(super) fn header(
     out
 }
 
-/// Errors first, what the runs come to and what the figures do not mean, then the table, then total throughput
-/// and notes.
+/// Errors first, what the runs come to and what the figures do not mean, then the table, then total
+/// throughput and notes.
 pub(super) fn summary(page: &Page<'_>) -> String {
     let mut out = problems(page.runs);
     out.push_str(&verdicts(page));

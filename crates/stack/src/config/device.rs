@@ -111,11 +111,6 @@ fn scale(device: &Params) -> Result<u32, ParamError> {
     divisor.ok_or_else(|| device.error(SCALE, "1/N with N from 1, such as 1/16"))
 }
 
-/// Whether that makes the device smaller.
-pub(super) fn is_scaled(device: &Params) -> bool {
-    scale(device).is_ok_and(|divisor| divisor > 1)
-}
-
 pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions> {
     let endurance = match device.get(ENDURANCE) {
         "endless" => None,
