@@ -261,3 +261,45 @@ fn what_cannot_be_fitted_is_refused() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn lists_of_values_and_recordings_with_files_give_rows_of_their_own() {
+    let folder = folder((0..3_000).map(|i| (i * 1_000, 'W', scattered(i, 1_000))));
+    let rows = |args: &[&str]| -> Vec<String> {
+        let output = run(folder.path(), &[&["compare", "-q", "--json"], args].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = folder.path().join("runs.txt");
+        let table = run(folder.path(), &[&["compare", "-q", "--write", "text=runs.txt"], args].concat());
+        assert!(table.status.success());
+        let table = std::fs::read_to_string(text).unwrap();
+        let runs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let names = table.lines().skip_while(|line| !line.starts_with("FTL")).skip(2).take(runs.len());
+        names.map(|line| line.split("  ").next().unwrap().to_owned()).collect()
+    };
+    let small = ["trace.csv", "--config", "small.toml", "--ftl", "page-map", "--set"];
+    let two = rows(&[&small[..], &["ftl.op=0.2..0.4:2", "--set", "ftl.streams=0,2"]].concat());
+    let expected = [
+        "page-map, ftl.op=0.2",
+        "page-map, ftl.op=0.2, ftl.streams=2",
+        "page-map, ftl.op=0.4",
+        "page-map, ftl.op=0.4, ftl.streams=2",
+    ];
+    assert_eq!(two, expected);
+    let many = run(folder.path(), &[&["compare"], &small[..], &["ftl.streams=0..5000"]].concat());
+    assert_eq!(many.status.code(), Some(2), "{}", String::from_utf8_lossy(&many.stderr));
+    // Times by page type are one value.
+    let read = [
+        "device.timing.mode=parallel",
+        "--set",
+        "device.timing.scheduler=read-first",
+        "--set",
+        "device.timing.read=40us,60us",
+    ];
+    assert_eq!(rows(&[&small[..], &read[..]].concat()), ["page-map"]);
+    // With nothing said of the device: streams beside the two drives, where writes are of files.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let recording = root.join("traces/git.ops.csv.zst");
+    let default = rows(&[recording.to_str().unwrap(), "--limit", "3k"]);
+    let streams = "page-map, ftl.op=0.07, ftl.streams=8, host.policy=names";
+    assert_eq!(default, ["page-map, ftl.op=0.07", "page-map, ftl.op=0.28", streams]);
+}

@@ -14,15 +14,30 @@ pub fn labels(configs: &[&StackConfig]) -> Vec<String> {
 /// Dotted keys of a configuration with their values.
 pub type Keys = BTreeMap<String, String>;
 
-/// Of each configuration, the keys whose values differ between those of the same label.
+/// Values of a part that is not there or not used.
+const OFF: [&str; 3] = ["0", "none", "false"];
+/// Keys that name which variant of a part there is.
+const VARIANT: [&str; 3] = ["kind", "policy", "preset"];
+
+/// Of each configuration, the keys whose values differ between those of the same label: as few as tell them
+/// apart. Of a part that others do not have it is the variant, and what is off needs no word.
 pub fn differences(named: &[(String, Keys)]) -> Vec<Vec<(String, String)>> {
-    let own = |(label, own): &(String, Keys)| {
-        let alike = || named.iter().filter(|(other, _)| other == label);
-        let differs =
-            |(key, value): &(&String, &String)| alike().any(|(_, keys)| keys.get(*key) != Some(*value));
-        own.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone())).collect()
+    let of = |(label, own): &(String, Keys), all: bool| {
+        let alike = || named.iter().filter(|(other, _)| other == label).map(|(_, keys)| keys);
+        let is_told = |(key, value): &(&String, &String)| {
+            let differs = alike().filter_map(|keys| keys.get(*key)).any(|other| other != *value);
+            let is_missing = alike().any(|keys| !keys.contains_key(*key));
+            let is_variant = key.rsplit('.').next().is_some_and(|last| VARIANT.contains(&last));
+            let is_off = OFF.contains(&value.as_str());
+            if all { differs || is_missing } else { !is_off && (differs || is_missing && is_variant) }
+        };
+        own.iter().filter(is_told).map(|(key, value)| (key.clone(), value.clone())).collect()
     };
-    named.iter().map(own).collect()
+    let few: Vec<Vec<_>> = named.iter().map(|one| of(one, false)).collect();
+    let is_twice = |at: usize| {
+        (0..named.len()).any(|other| other != at && named[other].0 == named[at].0 && few[other] == few[at])
+    };
+    (0..named.len()).map(|at| if is_twice(at) { of(&named[at], true) } else { few[at].clone() }).collect()
 }
 
 /// A label with the keys that tell it from others.
