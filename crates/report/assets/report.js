@@ -31,6 +31,8 @@
   const whole = (v) => Math.round(v).toLocaleString("en-US");
   const mib = (v) => bytes(v * KIB ** 2);
   const or = (show) => (u, v) => (v == null ? "–" : show(v));
+  // Of a line its last value, where nothing is pointed at.
+  const orLast = (show) => (u, v, i, at) => or(show)(u, at == null ? [...u.data[i]].reverse().find((last) => last != null) : v);
 
   // ---- axes ---------------------------------------------------------------------------------------------------------------
   // Ticks at round binary sizes: decimal steps of MiB would read 97.66 MiB.
@@ -246,7 +248,7 @@
       ...line,
       width: 1.8,
       points: { show: !!(chart.points || line.dots), size: line.dots ?? 6, fill: line.stroke },
-      value: or(chart.show),
+      value: orLast(chart.show),
     }));
 
   const draw = (card) => {
@@ -286,7 +288,7 @@
         axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map((v) => (v == null ? "" : chart.x.show(v))), space: 70, size: 32 }),
         valueAxis(chart.show, log ? undefined : chart.splits),
       ],
-      series: [{ label: chart.x.label, value: or(chart.x.show) }, ...seriesOf(chart)],
+      series: [{ label: chart.x.label, value: (chart.series ? or : orLast)(chart.x.show) }, ...seriesOf(chart)],
     };
     card.uplot = new uPlot(options, log ? positive(chart.data) : chart.data, plot);
     plot.querySelector("canvas").setAttribute("aria-hidden", "true");
