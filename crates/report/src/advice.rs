@@ -57,8 +57,8 @@ pub(crate) fn answer(advice: &Advice) -> String {
     let chosen = advice.knee.as_ref().filter(is_worth).or(advice.enough.as_ref().filter(is_worth));
     let Some(chosen) = chosen else {
         return format!(
-            "Do not bother: the best of these caches answers {} of the requests. {} are the first for their block, which \
-             no cache has.",
+            "Do not bother: the best of these caches answers {} of the requests. {} are the first for their block, or \
+             since it was trimmed, which no cache has.",
             percent(best),
             percent(floor)
         );
