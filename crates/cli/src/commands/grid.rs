@@ -27,7 +27,7 @@ pub fn devices(args: &CompareArgs) -> Vec<CompareArgs> {
 pub fn combinations(args: &CompareArgs) -> Result<Vec<CompareArgs>> {
     let mut all = vec![args.clone()];
     for (at, pair) in args.stack.device.sets.iter().enumerate() {
-        let Some(values) = listed(args, pair)? else { continue };
+        let Some(values) = listed(args, pair) else { continue };
         let (key, _) = pair.split_once('=').expect("a list is the value of a key");
         let with = |args: &CompareArgs| {
             let of = |value: &String| {
@@ -48,22 +48,18 @@ pub fn combinations(args: &CompareArgs) -> Result<Vec<CompareArgs>> {
     Ok(all)
 }
 
-/// The values of a setting that is a list, unless its key takes such a text as one value.
-fn listed(args: &CompareArgs, pair: &str) -> Result<Option<Vec<String>>> {
-    let Some((key, text)) = pair.split_once('=') else { return Ok(None) };
-    let Some(values) =
-        values(text.trim()).map_err(|error| Failure::usage(format!("--set {pair}: {error}")))?
-    else {
-        return Ok(None);
-    };
+/// The values of a setting that is a list, unless its key takes such a text as one value. What is neither is
+/// refused by name later.
+fn listed(args: &CompareArgs, pair: &str) -> Option<Vec<String>> {
+    let (key, text) = pair.split_once('=')?;
+    let values = values(text.trim()).ok().flatten()?;
     let is_value = |value: &str| {
         let mut stack = args.stack.clone();
         stack.device.sets.retain(|pair| !pair.contains([',']) && !pair.contains(".."));
         stack.device.sets.push(format!("{key}={value}"));
         typed(&stack, args.ftl.first().map(String::as_str)).and_then(|typed| Ok(typed.check()?)).is_ok()
     };
-    // What is neither is refused by name later.
-    Ok(Some(values).filter(|values| !is_value(text) && is_value(&values[0])))
+    Some(values).filter(|values| !is_value(text) && is_value(&values[0]))
 }
 
 /// The parts of a list, ranges among them; nothing for a single value.
@@ -111,7 +107,7 @@ mod tests {
         assert_eq!(all("1..4").unwrap(), "1 2 3 4");
         assert_eq!(all("0,4..6, 8").unwrap(), "0 4 5 6 8");
         assert_eq!(all("0.07..0.28:4").unwrap(), "0.07 0.14 0.21 0.28");
-        for wrong in ["1..", "4..1", "a..b", "0..1:1", "0..x:3", "1..100000"] {
+        for wrong in ["1..", "4..1", "a..b", "0..1:1", "0..x:3", "1..100000", "../faults.toml"] {
             assert!(values(wrong).unwrap_err().contains("expected a range"), "{wrong}");
         }
     }
