@@ -37,6 +37,16 @@ pub struct Geometry {
     pub oob_bytes: u32,
 }
 
+/// A plane with fewer blocks says little about the device that it stands for.
+const LEAST_SCALED_BLOCKS: u32 = 16;
+
+/// Blocks of a plane of a device that `scale`, such as `1/16`, makes smaller; `None` if it is no such text.
+pub fn scaled_blocks(blocks: u32, scale: &str) -> Option<u32> {
+    let (one, divisor) = scale.split_once('/')?;
+    let divisor = divisor.trim().parse::<u32>().ok().filter(|n| *n > 0 && one.trim() == "1")?;
+    Some((blocks / divisor).max(blocks.min(LEAST_SCALED_BLOCKS)))
+}
+
 impl Geometry {
     /// Checks that the shape is possible: every field at least 1, the page a multiple of the sector and at
     /// most 64 sectors, at most 2^32 - 3 pages.

@@ -75,7 +75,7 @@ pub use ftl::{
     Allocation, Cost, Deferral, FlashLayer, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs,
     Mapping, QuietRoom,
 };
-pub use geometry::{Geometry, GeometryError, SuperblockLayout};
+pub use geometry::{Geometry, GeometryError, SuperblockLayout, scaled_blocks};
 pub use inspect::{
     CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, ObjectReports,
     PlacementReports, VectorReports, ZoneReports,

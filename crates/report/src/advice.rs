@@ -3,7 +3,7 @@
 use crate::csv::line;
 use crate::number::{grouped, printable};
 use crate::table::{Head, Table};
-use crate::text::lines;
+use crate::text::verdict_lines;
 use nandscape_core::units::format_bytes;
 use nandscape_policies::simulate::advice::{Advice, Choice, Suggestion};
 use nandscape_policies::simulate::curve::{Knee, Point};
@@ -141,9 +141,7 @@ pub fn render_advice_text(advice: &Advice) -> String {
         out.push_str("nothing is read or written\n");
         return out;
     }
-    for (number, line) in lines(&answer(advice)).iter().enumerate() {
-        let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
-    }
+    out.push_str(&verdict_lines(&[answer(advice)]));
     out.push('\n');
     let mut table = Table::new();
     let sizes = || advice.best.iter().map(|best| &best.suggestion);

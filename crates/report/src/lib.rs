@@ -58,7 +58,7 @@ pub use reproduction::{
 };
 pub use schema::{Fault, RESULT_SCHEMA, faults};
 pub use simulation::render_simulations_text;
-pub use text::{render_detail, render_text};
+pub use text::{broken, render_detail, render_text};
 pub use workload::render_workload_text;
 
 /// One run to report on.

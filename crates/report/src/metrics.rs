@@ -158,8 +158,7 @@ pub static SUMMARY: &[Metric] = &[
 
 /// Bytes of flash that one program writes; `None` where nothing was written or programmed.
 pub(crate) fn program_bytes(result: &RunResult) -> Option<f64> {
-    let programmed = result.waf.bytes? * result.host.write_bytes as f64;
-    (result.flash.programs > 0).then(|| programmed / result.flash.programs as f64)
+    result.waf.program_bytes(result.host.write_bytes, result.flash.programs)
 }
 
 /// Place of a cause in lists and stacks.

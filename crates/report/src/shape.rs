@@ -2,6 +2,7 @@
 //! configuration it does not know, so everything here is optional.
 
 use crate::number::grouped;
+use nandscape_core::scaled_blocks;
 use nandscape_core::units::{format_bytes, parse_size};
 use serde_json::Value;
 
@@ -27,16 +28,16 @@ impl Shape {
     pub fn from_config(config: &Value) -> Option<Self> {
         let device = config.get("device")?;
         let count = |key: &str| device.get(key).and_then(Value::as_u64).filter(|v| (1..=1 << 32).contains(v));
-        // A scaled device has fewer blocks than its configuration says, down to 16 (`device.scale`).
-        let scale = device.get("scale").and_then(Value::as_str).and_then(|scale| scale.split_once('/'));
-        let divisor = scale.and_then(|(_, n)| n.trim().parse::<u64>().ok()).filter(|n| *n > 0).unwrap_or(1);
+        // A scaled device has fewer blocks than its configuration says.
         let blocks = count("blocks_per_plane")?;
+        let scale = device.get("scale").and_then(Value::as_str);
+        let scaled = scale.and_then(|scale| scaled_blocks(u32::try_from(blocks).ok()?, scale));
         Some(Self {
             name: ["name", "preset"].iter().find_map(|k| device.get(k)?.as_str()).map(str::to_owned),
             channels: count("channels")?,
             dies_per_channel: count("dies_per_channel")?,
             planes_per_die: count("planes_per_die")?,
-            blocks_per_plane: (blocks / divisor).max(blocks.min(16)),
+            blocks_per_plane: scaled.map_or(blocks, u64::from),
             pages_per_block: count("pages_per_block")?,
             page_bytes: size(device.get("page")?)?,
         })

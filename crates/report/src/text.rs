@@ -81,9 +81,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
     if let Some(usable) = same_capacity(runs) {
         let _ = writeln!(out, "usable   {}", format_bytes(usable));
     }
-    for (number, line) in verdict(runs).iter().flat_map(|sentence| lines(sentence)).enumerate() {
-        let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
-    }
+    out.push_str(&verdict_lines(&verdict(runs)));
     for (who, note) in cautions(runs.iter().copied(), "all") {
         let who = if runs.len() > 1 { format!("{}: ", printable(&who)) } else { String::new() };
         let _ = writeln!(out, "caution  {who}{}", printable(&note));
@@ -93,12 +91,21 @@ fn heading(out: &mut String, runs: &[&Run]) {
 /// Columns of a sentence.
 const WIDTH: usize = 110;
 
-/// A sentence in lines, broken between words.
-pub(crate) fn lines(sentence: &str) -> Vec<String> {
+/// Sentences behind the word that they are found by, each on lines of its own.
+pub(crate) fn verdict_lines(sentences: &[String]) -> String {
+    let mut out = String::new();
+    for (number, line) in sentences.iter().flat_map(|sentence| broken(sentence, WIDTH)).enumerate() {
+        let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
+    }
+    out
+}
+
+/// A text in lines of at most so many columns, broken between words; longer words stand alone.
+pub fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
+    for word in text.split(' ') {
         let line = lines.last_mut().expect("begins with one");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
             lines.push(word.to_owned());
             continue;
         }

@@ -36,7 +36,7 @@ pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
 
 fn name(run: &Run) -> String {
     // Of several workloads, each has sentences of its own.
-    printable(run.label.split(" | ").next().unwrap_or_default())
+    printable(run.name())
 }
 
 fn doubts(run: &Run, check: &str) -> bool {

@@ -131,6 +131,15 @@ pub struct Waf {
     pub bytes: Option<f64>,
 }
 
+impl Waf {
+    /// Bytes of flash that one of so many programs writes, where hosts wrote so many bytes; `None` where
+    /// nothing was written or programmed.
+    pub fn program_bytes(&self, written: u64, programs: u64) -> Option<f64> {
+        let programmed = self.bytes? * written as f64;
+        (programs > 0).then(|| programmed / programs as f64)
+    }
+}
+
 /// What a cache did, and what is before and behind it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CacheResult {

@@ -36,7 +36,7 @@ pub struct Check {
 
 /// Every check of a single run, in the order of its notes.
 pub static CHECKS: &[Check] = &[
-    check("no-gc", "hosts wrote, and not a single block was erased", "", no_gc),
+    check("no-gc", "hosts wrote, and nothing was erased or copied", "", no_gc),
     check("instant-reads", "half of the reads took no time: nothing was there", "", instant_reads),
     check(
         "coarse-time",

@@ -36,8 +36,6 @@ pub struct Fitted {
     pub sets: Vec<(&'static str, String)>,
     /// What was done, in words.
     pub note: String,
-    /// What all workloads say of their writes.
-    pub said: Said,
 }
 
 /// What a workload says of its writes beside where they go, by which a device may tell apart what dies
@@ -52,19 +50,27 @@ pub enum Said {
     Files,
 }
 
-/// What the first write that says anything says.
-fn said(workload: &Workload) -> Result<Said, RunError> {
-    let mut reader = workload.open()?;
-    while let Some(record) = reader.next() {
-        let record = record?;
-        if record.op.is_write() && reader.origin().path.is_some() {
-            return Ok(Said::Files);
+/// What all of these workloads say of their writes: of each what its first write that says anything does.
+///
+/// # Errors
+///
+/// Workloads that cannot be read.
+pub fn said(config: &StackConfig, workloads: &[String]) -> Result<Said, RunError> {
+    let target = Target { files: config.files(), ..Target::NONE };
+    let of = |workload: &String| -> Result<Said, RunError> {
+        let mut reader = nandscape_trace::open(workload, &open_options(config), target)?;
+        while let Some(record) = reader.next() {
+            let record = record?;
+            if record.op.is_write() && reader.origin().path.is_some() {
+                return Ok(Said::Files);
+            }
+            if record.op.is_write() && record.hint != 0 {
+                return Ok(Said::Hints);
+            }
         }
-        if record.op.is_write() && record.hint != 0 {
-            return Ok(Said::Hints);
-        }
-    }
-    Ok(Said::Nothing)
+        Ok(Said::Nothing)
+    };
+    workloads.iter().try_fold(Said::Files, |least, workload| Ok(least.min(of(workload)?)))
 }
 
 /// Whether a workload is a trace in a file, which has a footprint of its own; generators, job files and
@@ -99,7 +105,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
     if first.value("device.scale").is_some() {
         return Err(refused("expected device.scale to be absent: both give a size".to_owned()));
     }
-    let (mut touched, mut all_say) = (0, Said::Files);
+    let mut touched = 0;
     for workload in workloads {
         if !has_footprint(first, workload)? {
             let why = "has no footprint of its own: expected a trace file";
@@ -107,9 +113,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         }
         let options = OpenOptions { remap_dense: true, ..open_options(first) };
         let target = Target { files: first.files(), ..Target::NONE };
-        let workload = Workload::new(workload, &options, target)?;
-        touched = workload.span_bytes()?.max(touched);
-        all_say = said(&workload)?.min(all_say);
+        touched = Workload::new(workload, &options, target)?.span_bytes()?.max(touched);
     }
     let wanted = (touched as f64 / share).ceil() as u64;
     let found = smallest(configs, wanted)?;
@@ -154,7 +158,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         found.blocks,
         first.geometry.blocks_per_plane,
     );
-    Ok(Fitted { sets, note, said: all_say })
+    Ok(Fitted { sets, note })
 }
 
 /// A size of the device.

@@ -47,7 +47,7 @@ pub use build::{build, build_subsystem};
 pub use config::cache;
 pub use config::{ConfigError, StackConfig, Typed};
 pub use error::RunError;
-pub use fit::{Fitted, Said, fit, has_footprint};
+pub use fit::{Fitted, Said, fit, has_footprint, said};
 pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snapshot};
 pub use nandscape_report::Run;

@@ -4,7 +4,7 @@
 //! whose configurations do not tell them apart have the names of their files.
 
 use crate::config::Typed;
-use crate::config::labels::{Keys, differences, with_keys};
+use crate::config::labels::{Keys, differences, keys_of, with_keys};
 use crate::trust::tell_alike;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
@@ -139,22 +139,6 @@ fn label_of(config: &Value) -> String {
         name("/cache/preset").or_else(|| name("/ftl/kind"))
     };
     checked().or_else(named).unwrap_or_else(|| "run".to_owned())
-}
-
-fn keys_of(config: &Value) -> Keys {
-    fn collect(prefix: &str, value: &Value, keys: &mut Keys) {
-        match value {
-            Value::Object(table) => {
-                let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-                table.iter().for_each(|(key, value)| collect(&format!("{prefix}{key}"), value, keys));
-            }
-            Value::String(text) => drop(keys.insert(prefix.to_owned(), text.clone())),
-            other => drop(keys.insert(prefix.to_owned(), other.to_string())),
-        }
-    }
-    let mut keys = Keys::new();
-    collect("", config, &mut keys);
-    keys
 }
 
 /// Says of complete runs of one workload, read in the same form, that they had different requests.

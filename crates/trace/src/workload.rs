@@ -157,7 +157,7 @@ impl Workload {
     /// Opens it from the start for the nth repetition: a trace is the same, a generator has another seed.
     pub fn open_again(&self, repetition: u32) -> Result<BoxReader> {
         let Inner { name, source, options, target, .. } = &*self.0;
-        if !matches!(**source, Source::Generator { .. }) {
+        if repetition == 0 || !matches!(**source, Source::Generator { .. }) {
             return self.open();
         }
         let options =

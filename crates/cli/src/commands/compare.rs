@@ -7,7 +7,7 @@ use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::kinds::KINDS;
-use nandscape_stack::{CompareOptions, Said, StackConfig, Typed, fit};
+use nandscape_stack::{CompareOptions, Said, StackConfig, Typed, fit, said};
 use std::collections::BTreeMap;
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
@@ -65,12 +65,13 @@ fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Opt
     } else if is_any {
         args.stack.device.stack = Some(TWO_DRIVES.to_owned());
     }
-    let fitted = fit(&configs_of(&args)?, &args.workloads, share_of(share)?)?;
+    let configs = configs_of(&args)?;
+    let fitted = fit(&configs, &args.workloads, share_of(share)?)?;
     let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
     args.stack.device.sets.extend(pairs);
     // Unless who chooses the streams was said.
     if is_default && !sets(&args, "host.") {
-        let streams = match fitted.said {
+        let streams = match said(&configs[0], &args.workloads)? {
             Said::Files => BY_FILES,
             Said::Hints => BY_HINTS,
             Said::Nothing => "",
@@ -86,7 +87,8 @@ fn is_default(args: &CompareArgs) -> Result<bool> {
     if !args.ftl.is_empty() || !args.cache.is_empty() {
         return Ok(false);
     }
-    takes_default_drive(&args.stack, &args.fit, &args.workloads)
+    // Of lists, any value says the same.
+    takes_default_drive(&grid::combinations(args)?[0].stack, &args.fit, &args.workloads)
 }
 
 /// The configurations of every combination of settings.

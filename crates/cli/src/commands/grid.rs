@@ -29,6 +29,11 @@ pub fn combinations(args: &CompareArgs) -> Result<Vec<CompareArgs>> {
     for (at, pair) in args.stack.device.sets.iter().enumerate() {
         let Some(values) = listed(args, pair) else { continue };
         let (key, _) = pair.split_once('=').expect("a list is the value of a key");
+        if key.trim_start().starts_with("workload.") {
+            return Err(Failure::usage(format!(
+                "--set {pair}: all runs read the workload alike: expected one value"
+            )));
+        }
         let with = |args: &CompareArgs| {
             let of = |value: &String| {
                 let mut args = args.clone();
@@ -53,13 +58,27 @@ pub fn combinations(args: &CompareArgs) -> Result<Vec<CompareArgs>> {
 fn listed(args: &CompareArgs, pair: &str) -> Option<Vec<String>> {
     let (key, text) = pair.split_once('=')?;
     let values = values(text.trim()).ok().flatten()?;
-    let is_value = |value: &str| {
-        let mut stack = args.stack.clone();
-        stack.device.sets.retain(|pair| !pair.contains([',']) && !pair.contains(".."));
-        stack.device.sets.push(format!("{key}={value}"));
-        typed(&stack, args.ftl.first().map(String::as_str)).and_then(|typed| Ok(typed.check()?)).is_ok()
-    };
-    Some(values).filter(|values| !is_value(text) && is_value(&values[0]))
+    Some(values).filter(|values| !is_value(args, key, text) && is_value(args, key, &values[0]))
+}
+
+/// Whether something that is compared takes this value.
+fn is_value(args: &CompareArgs, key: &str, value: &str) -> bool {
+    let stacks = args.stack.device.stack.as_deref().map_or_else(Vec::new, |list| list.split(',').collect());
+    let stacks = stacks.into_iter().map(|stack| stack.split(':').next().map(str::to_owned));
+    let or_none = |named: Vec<Option<String>>| if named.is_empty() { vec![None] } else { named };
+    let some = |names: &[String]| or_none(names.iter().cloned().map(Some).collect());
+    or_none(stacks.collect()).into_iter().any(|stack| {
+        some(&args.cache).into_iter().any(|cache| {
+            some(&args.ftl).into_iter().any(|ftl| {
+                let mut own = args.stack.clone();
+                own.device.stack.clone_from(&stack);
+                own.device.sets.retain(|pair| !pair.contains(',') && !pair.contains(".."));
+                own.device.sets.extend(cache.iter().map(|cache| format!("cache.preset={cache}")));
+                own.device.sets.push(format!("{key}={value}"));
+                typed(&own, ftl.as_deref()).and_then(|typed| Ok(typed.check()?)).is_ok()
+            })
+        })
+    })
 }
 
 /// The parts of a list, ranges among them; nothing for a single value.

@@ -1,6 +1,6 @@
 //! `nandscape report`.
 
-use super::{deliver, wanted};
+use super::{conditions, deliver, wanted};
 use crate::args::{OutputArgs, ReportArgs};
 use crate::console::{Console, Failure, Result};
 use nandscape_report::{DocumentError, Documents, read_documents, render_detail, render_text};
@@ -9,6 +9,7 @@ use std::fs::File;
 
 pub fn run(args: &ReportArgs, console: Console) -> Result<()> {
     refuse_outputs_of_runs(&args.output)?;
+    conditions(&args.output)?;
     if args.files.iter().filter(|file| *file == "-").count() > 1 {
         return Err(Failure::usage("standard input ('-') is given twice: expected it once"));
     }

@@ -266,12 +266,10 @@ fn what_cannot_be_fitted_is_refused() {
 fn lists_of_values_and_recordings_with_files_give_rows_of_their_own() {
     let folder = folder((0..3_000).map(|i| (i * 1_000, 'W', scattered(i, 1_000))));
     let rows = |args: &[&str]| -> Vec<String> {
-        let output = run(folder.path(), &[&["compare", "-q", "--json"], args].concat());
+        let output =
+            run(folder.path(), &[&["compare", "-q", "--json", "--write", "text=runs.txt"], args].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = folder.path().join("runs.txt");
-        let table = run(folder.path(), &[&["compare", "-q", "--write", "text=runs.txt"], args].concat());
-        assert!(table.status.success());
-        let table = std::fs::read_to_string(text).unwrap();
+        let table = std::fs::read_to_string(folder.path().join("runs.txt")).unwrap();
         let runs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
         let names = table.lines().skip_while(|line| !line.starts_with("FTL")).skip(2).take(runs.len());
         names.map(|line| line.split("  ").next().unwrap().to_owned()).collect()
@@ -296,6 +294,15 @@ fn lists_of_values_and_recordings_with_files_give_rows_of_their_own() {
         "device.timing.read=40us,60us",
     ];
     assert_eq!(rows(&[&small[..], &read[..]].concat()), ["page-map"]);
+    let depths = run(folder.path(), &[&["compare"], &small[..], &["workload.depth=1,32"]].concat());
+    let said = String::from_utf8_lossy(&depths.stderr).into_owned();
+    assert!(depths.status.code() == Some(2) && said.contains("workload.depth=1,32"), "{said}");
+    // Beside several stacks, and on the default drive.
+    let stacks =
+        ["trace.csv", "--config", "small.toml", "--stack", "block,zone-map", "--set", "ftl.op=0.3,0.4"];
+    assert_eq!(rows(&stacks).len(), 4);
+    let plugs = rows(&["trace.csv", "--limit", "500", "--set", "host.plug=0,4"]);
+    assert_eq!(plugs.len(), 4, "two drives, two plugs: {plugs:?}");
     // With nothing said of the device: streams beside the two drives, where writes are of files.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let recording = root.join("traces/git.ops.csv.zst");

@@ -1,7 +1,7 @@
 //! `[device]`: its keys, and the flash that they describe.
 
 use crate::keys::Result;
-use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, keys, units};
+use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, keys, scaled_blocks, units};
 use nandscape_ftl::page_map;
 use nandscape_media::{BadBlocks, NandOptions, Packing, WriteBuffer, unit_geometry};
 
@@ -35,12 +35,11 @@ pub static DEVICE: Info =
     Info { name: "device", summary: "shape and rules of the flash", source: "nandscape", params: PARAMS };
 
 pub(super) fn geometry(device: &Params) -> Result<Geometry> {
-    let blocks = device.get(BLOCKS_PER_PLANE);
     Ok(Geometry {
         channels: device.get(CHANNELS),
         dies_per_channel: device.get(DIES_PER_CHANNEL),
         planes_per_die: device.get(PLANES_PER_DIE),
-        blocks_per_plane: (blocks / scale(device)?).max(blocks.min(LEAST_SCALED_BLOCKS)),
+        blocks_per_plane: blocks_per_plane(device)?,
         pages_per_block: device.get(PAGES_PER_BLOCK),
         page_bytes: device.get(PAGE),
         sector_bytes: device.get(SECTOR),
@@ -100,15 +99,11 @@ pub(super) fn units(
     Ok(Some((page / unit, unit_geometry(geometry, unit)?)))
 }
 
-/// A plane with fewer blocks says little about the device that it stands for.
-const LEAST_SCALED_BLOCKS: u32 = 16;
-
-/// The N of `device.scale = "1/N"`.
-fn scale(device: &Params) -> Result<u32, ParamError> {
-    let Some(text) = device.get(SCALE) else { return Ok(1) };
-    let parts = text.split_once('/').filter(|(one, _)| one.trim() == "1");
-    let divisor = parts.and_then(|(_, n)| n.trim().parse::<u32>().ok()).filter(|n| *n > 0);
-    divisor.ok_or_else(|| device.error(SCALE, "1/N with N from 1, such as 1/16"))
+/// Blocks of a plane, fewer with `device.scale`.
+fn blocks_per_plane(device: &Params) -> Result<u32, ParamError> {
+    let blocks = device.get(BLOCKS_PER_PLANE);
+    let Some(scale) = device.get(SCALE) else { return Ok(blocks) };
+    scaled_blocks(blocks, scale).ok_or_else(|| device.error(SCALE, "1/N with N from 1, such as 1/16"))
 }
 
 pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions> {

@@ -1,12 +1,17 @@
 //! What the runs of a comparison are called.
 
 use super::StackConfig;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A name for each configuration. Where several would be called alike, those keys are added whose values
 /// differ between them.
 pub fn labels(configs: &[&StackConfig]) -> Vec<String> {
-    let plain: Vec<(String, Keys)> = configs.iter().map(|config| (config.label(), keys_of(config))).collect();
+    // Without the keys of the workload.
+    let table =
+        |config: &StackConfig| serde_json::to_value(config.to_stack_table()).expect("tables are JSON");
+    let plain: Vec<(String, Keys)> =
+        configs.iter().map(|config| (config.label(), keys_of(&table(config)))).collect();
     let name = |((label, _), told): (&(String, Keys), Vec<(String, String)>)| with_keys(label, &told);
     plain.iter().zip(differences(&plain)).map(name).collect()
 }
@@ -46,18 +51,19 @@ pub fn with_keys(label: &str, keys: &[(String, String)]) -> String {
     format!("{label}{}", pairs.collect::<String>())
 }
 
-/// Dotted keys of a configuration but those of the workload, with their values.
-fn keys_of(config: &StackConfig) -> Keys {
-    fn collect(prefix: &str, table: &toml::Table, keys: &mut Keys) {
-        for (key, value) in table {
-            match value {
-                toml::Value::Table(inner) => collect(&format!("{prefix}{key}."), inner, keys),
-                toml::Value::String(text) => drop(keys.insert(format!("{prefix}{key}"), text.clone())),
-                other => drop(keys.insert(format!("{prefix}{key}"), other.to_string())),
+/// Dotted keys of a table with their values.
+pub fn keys_of(table: &Value) -> Keys {
+    fn collect(prefix: &str, value: &Value, keys: &mut Keys) {
+        match value {
+            Value::Object(table) => {
+                let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
+                table.iter().for_each(|(key, value)| collect(&format!("{prefix}{key}"), value, keys));
             }
+            Value::String(text) => drop(keys.insert(prefix.to_owned(), text.clone())),
+            other => drop(keys.insert(prefix.to_owned(), other.to_string())),
         }
     }
     let mut keys = Keys::new();
-    collect("", &config.to_stack_table(), &mut keys);
+    collect("", table, &mut keys);
     keys
 }

@@ -72,8 +72,7 @@ fn since_start(out: &mut String, stat: &Stat) {
 
 /// Bytes of so many programs of this flash over bytes that hosts wrote meanwhile; none without writes.
 pub(super) fn amplification(stat: &Stat, programs: u64, written: u64) -> Option<f64> {
-    let programmed = stat.waf.bytes? * stat.host.write_bytes as f64;
-    let each = programmed / stat.flash.programs.max(1) as f64;
+    let each = stat.waf.program_bytes(stat.host.write_bytes, stat.flash.programs)?;
     (written > 0).then(|| programs as f64 * each / written as f64)
 }
 

@@ -5,6 +5,7 @@ use crate::console::Screen;
 use nandscape_core::Word;
 use nandscape_core::units::format_bytes;
 use nandscape_core::zone::ZoneState;
+use nandscape_report::broken;
 use nandscape_sim::result::ZonesResult;
 use nandscape_sim::zones::ZoneColumn;
 
@@ -77,19 +78,8 @@ fn legend(column: &ZoneColumn, each: u32, screen: &Screen) -> String {
 
 /// Words in lines of a width, behind a label.
 fn wrapped(label: &str, text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = format!("{label:>LABEL$}");
-    let mut is_begun = false;
-    for word in text.split(' ') {
-        if is_begun && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(std::mem::replace(&mut line, " ".repeat(LABEL)));
-        }
-        line.push(' ');
-        line.push_str(word);
-        is_begun = true;
-    }
-    lines.push(line);
-    lines
+    let lines = broken(text, width.saturating_sub(LABEL + 1)).into_iter().enumerate();
+    lines.map(|(number, line)| format!("{:>LABEL$} {line}", if number == 0 { label } else { "" })).collect()
 }
 
 #[cfg(test)]
