@@ -22,6 +22,9 @@ keys! { PARAMS:
         "an erase takes so much longer for each page of the block that was programmed";
     PROGRAM_PAGES: Option<u32> = int(1, 64),
         "consecutive pages of a block programmed in one array operation; from 2 needs write_buffer";
+    READ_PAGES: Option<u32> = int(1, 64),
+        "consecutive pages of a block that lie on as many planes, so that reads of them that wait at a die run \
+         as one";
     PROGRAM_SPREAD: Option<f64> = share(),
         "most that the program time of a word line is off, the same on every block";
     PROGRAM_JITTER: Option<f64> = share(), "most that each program is off that";
@@ -34,6 +37,8 @@ keys! { PARAMS:
         "the data of a program page waits for the reads of its channel, at most so long";
     LOAD_OVERLAP: Option<bool> = flag(),
         "the data of the next program is loaded while the array programs (cached program)";
+    READ_OVERLAP: Option<bool> = flag(),
+        "the array reads the next page while the data of the last one leaves the die (cached read)";
     MULTI_PLANE: Option<bool> = flag(),
         "operations of one kind on equal page numbers of different planes that wait at a die run as one";
     CONTENTION: Option<String> = choice(&["on", "off"]),
@@ -56,6 +61,9 @@ keys! { PARAMS:
         "size of the controller's write buffer: writes are answered when they are in it; absent: none";
     WRITE_BUFFER_KIND: Option<String> = choice(&["volatile", "protected"]),
         "volatile: a flush waits for the programs; protected: it does not; volatile if absent";
+    WRITE_PACING: Option<bool> = flag(),
+        "more than half of the write buffer fills only at the pace at which programs end, so that the latency \
+         of writes is even";
     INTAKE_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
         "bytes per second that the controller takes in the long run, of the host and of the layer, whatever \
          the dies can program; a write buffer full is taken at once; absent: no limit";
@@ -110,6 +118,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         program_spread: share(timing, PROGRAM_SPREAD)?,
         program_jitter: share(timing, PROGRAM_JITTER)?,
         program_pages: timing.get(PROGRAM_PAGES).unwrap_or(1),
+        read_pages: timing.get(READ_PAGES).unwrap_or(1),
         erase_page_ns: time(timing, ERASE_PAGE)?,
         core_ns: time(timing, CHANNEL_COMMAND)?,
         decode_ns: time(timing, CHANNEL_DECODE)?,
@@ -117,6 +126,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         burst_bytes: timing.get(BURST).unwrap_or(0).min(u64::from(geometry.page_bytes)) as u32,
         hold_off_ns: time(timing, READ_HOLD_OFF)?,
         load_overlap: timing.get(LOAD_OVERLAP) == Some(true),
+        read_overlap: timing.get(READ_OVERLAP) == Some(true),
         multi_plane: timing.get(MULTI_PLANE) == Some(true),
         contention: timing.get(CONTENTION) != Some("off"),
         suspension: suspension(timing)?,
@@ -129,6 +139,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         buffer: WriteBuffer {
             bytes: timing.get(WRITE_BUFFER).unwrap_or(0),
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
+            is_paced: timing.get(WRITE_PACING) == Some(true),
         },
         intake: Intake {
             bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
@@ -147,10 +158,23 @@ fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Resul
         let expected = format!("a divisor of device.pages_per_block, which is {}", geometry.pages_per_block);
         return Err(timing.error(PROGRAM_PAGES, expected).into());
     }
+    let row = options.read_pages;
+    let whole = if pages > 1 { pages } else { geometry.pages_per_block };
+    if !whole.is_multiple_of(row) {
+        let expected = format!("a divisor of {whole}, the pages of a program unit or else of a block");
+        return Err(timing.error(READ_PAGES, expected).into());
+    }
+    if row > 1 && options.multi_plane {
+        let expected = "1 with device.timing.multi_plane, where a block lies on one plane";
+        return Err(timing.error(READ_PAGES, expected).into());
+    }
     let unit = u64::from(pages) * u64::from(geometry.page_bytes);
     if pages > 1 && options.buffer.bytes == 0 {
         let expected = "1, or a device.timing.write_buffer in which the pages of a unit are gathered";
         return Err(timing.error(PROGRAM_PAGES, expected).into());
+    }
+    if options.buffer.is_paced && options.buffer.bytes == 0 {
+        return Err(timing.error(WRITE_PACING, "a device.timing.write_buffer that fills at a pace").into());
     }
     if options.buffer.bytes > 0 && options.buffer.bytes < unit {
         let expected = format!("at least the {} of a program unit", units::format_bytes(unit));
@@ -171,7 +195,10 @@ const OF_HOST: &[Param] = &[
 /// Values that switch a key off.
 const OFF: &[(Param, &str)] = &[
     (PROGRAM_PAGES.param, "1"),
+    (READ_PAGES.param, "1"),
     (LOAD_OVERLAP.param, "false"),
+    (READ_OVERLAP.param, "false"),
+    (WRITE_PACING.param, "false"),
     (MULTI_PLANE.param, "false"),
     (CONTENTION.param, "on"),
     (SUSPEND.param, "none"),

@@ -34,6 +34,8 @@ pub struct WriteBuffer {
     pub bytes: u64,
     /// A loss of power loses what has not been programmed, so that a flush waits for it.
     pub is_volatile: bool,
+    /// When more than half of it is full, host pages come in at the pace at which programs end.
+    pub is_paced: bool,
 }
 
 /// What the controller takes in the long run, whatever the dies can program: what the host writes and, a turn
@@ -107,6 +109,9 @@ pub struct Options {
     pub program_jitter: f64,
     /// Consecutive pages of a block programmed in one array operation.
     pub program_pages: u32,
+    /// Consecutive pages of a block that lie on as many planes: reads of them that wait at a die run as one.
+    /// Not together with `multi_plane`.
+    pub read_pages: u32,
     /// An erase takes so much longer for each page of the block that was programmed, in nanoseconds.
     pub erase_page_ns: u64,
     /// A channel's command core is busy so long with each read, in nanoseconds.
@@ -121,6 +126,9 @@ pub struct Options {
     pub hold_off_ns: u64,
     /// The data of the next program is loaded while the array programs (cached program).
     pub load_overlap: bool,
+    /// The array reads the next page while the data of the last one leaves the die (cached read). The time
+    /// in which data moves from one register to the other is not modelled.
+    pub read_overlap: bool,
     /// Operations of one kind on equal page numbers of different planes that wait at a die run as one.
     pub multi_plane: bool,
     /// Bus, command core and decoder make operations wait for each other.
@@ -144,6 +152,7 @@ impl Default for Options {
             program_spread: 0.0,
             program_jitter: 0.0,
             program_pages: 1,
+            read_pages: 1,
             erase_page_ns: 0,
             core_ns: 0,
             decode_ns: 0,
@@ -151,6 +160,7 @@ impl Default for Options {
             burst_bytes: 0,
             hold_off_ns: 0,
             load_overlap: false,
+            read_overlap: false,
             multi_plane: false,
             contention: true,
             suspension: Suspension::default(),

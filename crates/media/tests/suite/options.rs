@@ -46,7 +46,7 @@ pub fn erase(unit: u32, block: u32) -> TimedOp {
 }
 
 pub fn buffer(bytes: u64) -> WriteBuffer {
-    WriteBuffer { bytes, is_volatile: true }
+    WriteBuffer { bytes, is_volatile: true, is_paced: false }
 }
 
 /// A scheduler whose operations are tagged in the order of submission.
@@ -373,7 +373,7 @@ fn a_page_in_the_buffer_is_read_without_the_flash() {
 #[test]
 fn a_flush_waits_for_what_a_volatile_buffer_holds() {
     for is_volatile in [true, false] {
-        let buffer = WriteBuffer { bytes: 6000, is_volatile };
+        let buffer = WriteBuffer { is_volatile, ..buffer(6000) };
         let mut rig = Rig::new(&Options { program_pages: 3, buffer, ..Options::default() });
         rig.host(program(0, 0, 1000), 0);
         rig.host(program(0, 1, 1000), 0);
@@ -440,6 +440,80 @@ fn a_second_page_register_lets_data_in_while_the_array_programs() {
     rig.host(program(0, 0, 1000), 0);
     rig.host(program(0, 1, 1000), 0);
     assert_eq!(rig.times(), [1700, 2700], "the load is longer than the array");
+}
+
+#[test]
+fn a_second_page_register_lets_data_out_while_the_array_reads() {
+    for (read_overlap, command_ns, times) in [
+        (false, 0, [150, 300, 450]),
+        // The second array read ends at 100 and keeps its register until 150, when the third begins.
+        (true, 0, [150, 250, 350]),
+        // At 60 the command of the second read goes before the data of the first, at 170 that of the third.
+        (true, 10, [170, 280, 380]),
+    ] {
+        let timing = Timing { command_ns, ..TIMING };
+        let options = Options { read_overlap, ..Options::default() };
+        let scheduler = ReadFirst::with_options(&GEOMETRY, &timing, &options);
+        let mut rig = Rig { scheduler, tags: 0 };
+        for number in 0..3 {
+            rig.host(read(0, number), 0);
+        }
+        assert_eq!(rig.times(), times, "overlap {read_overlap}, command {command_ns}");
+    }
+}
+
+#[test]
+fn pages_of_a_row_on_several_planes_take_one_array_read() {
+    let times = |numbers: &[u32], options: &Options| {
+        let mut rig = Rig::new(options);
+        for number in numbers {
+            rig.host(read(0, *number), 0);
+        }
+        rig.times()
+    };
+    let rows = Options { read_pages: 2, ..Options::default() };
+    // The page that was asked for first comes last, as with several planes of a die.
+    assert_eq!(times(&[0, 1], &rows), [250, 150]);
+    assert_eq!(times(&[0, 1], &Options::default()), [150, 300]);
+    assert_eq!(times(&[1, 2], &rows), [150, 300], "two rows");
+    assert_eq!(times(&[0, 0], &rows), [150, 300], "one page twice");
+    assert_eq!(times(&[0, 7], &rows), [150, 300], "two blocks");
+    let both = Options { read_overlap: true, ..rows };
+    // The second row is read to 100, and its data follows the first's at 250.
+    assert_eq!(times(&[0, 1, 2, 3], &both), [250, 150, 450, 350]);
+}
+
+#[test]
+fn a_paced_buffer_takes_writes_evenly() {
+    let gaps = |is_paced: bool| {
+        let buffer = WriteBuffer { is_paced, ..buffer(12_000) };
+        let mut rig = Rig::new(&Options { program_pages: 3, buffer, ..Options::default() });
+        // Two dies of one channel, half of whose pages are written at once, and again after erases.
+        for round in 0..6 {
+            for block in 0..2 {
+                for number in 0..6 {
+                    for unit in [0, 2] {
+                        rig.host(program(unit, block * 6 + number, 1000), 0);
+                    }
+                }
+            }
+            if round < 5 {
+                for (unit, block) in [(0, 0), (0, 1), (2, 0), (2, 1)] {
+                    rig.submit(erase(unit, block), false, 0);
+                }
+            }
+        }
+        let mut answers: Vec<u64> = rig.until(u64::MAX).iter().map(|(_, at)| *at).collect();
+        answers.sort_unstable();
+        answers.windows(2).map(|two| two[1] - two[0]).collect::<Vec<u64>>()
+    };
+    let [paced, free] = [gaps(true), gaps(false)];
+    assert_eq!(paced[..11], free[..11], "half of an empty buffer fills at once, and nothing is known yet");
+    // The bus takes a page in 1000 ns. Without pacing three come in whenever a program ends.
+    assert!(free[40..].iter().all(|gap| [0, 700, 1300, 1400, 1700, 3000].contains(gap)), "{free:?}");
+    assert!(paced[40..].iter().all(|gap| (1..2000).contains(gap)), "{paced:?}");
+    let [even, uneven] = [&paced, &free].map(|gaps| gaps.iter().sum::<u64>());
+    assert!(even.abs_diff(uneven) < uneven / 20, "the rate is nearly the same: {even} ns, {uneven} ns");
 }
 
 /// Two programs of the layer, then one of the host, all on one die at once.

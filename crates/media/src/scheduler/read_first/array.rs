@@ -48,7 +48,18 @@ impl ReadFirst {
 
     /// The array of a die has read a page, or one of each of some planes.
     pub(super) fn array_read(&mut self, slot: u32) {
-        let channel = self.dies[self.slab[slot].place.unit as usize].channel;
+        let unit = self.slab[slot].place.unit;
+        let die = &mut self.dies[unit as usize];
+        let channel = die.channel;
+        if self.rules.options.read_overlap {
+            if die.out != NIL {
+                self.slab[slot].stage = Stage::DataHeld;
+                return;
+            }
+            die.out = slot;
+            die.array = NIL;
+            self.mark_die(unit);
+        }
         let mut partners = std::mem::replace(&mut self.slab[slot].partners, List::EMPTY);
         // The die is free when the data of the lead is out, so that comes last.
         while let Some(partner) = self.slab.pop_front(&mut partners) {

@@ -1,6 +1,6 @@
 //! The bus and the decoder of a channel.
 //!
-//! A free bus takes read data first, then commands of reads, then erases and program data, each by
+//! A free bus takes read data first (with [`Options::read_overlap`] commands of reads before it), then commands of reads, then erases and program data, each by
 //! submission. Program data goes page by page. With [`Options::burst_bytes`] the bus leaves a page at the
 //! next border of a burst for a read; one event stands for all bursts that no read interrupts. With
 //! [`Options::hold_off_ns`] a page does not begin while the channel has reads under way, from the command
@@ -9,6 +9,7 @@
 //! Without contention the bus, the core and the decoder take their time but none of them is ever busy, and
 //! nothing holds off.
 //!
+//! [`Options::read_overlap`]: crate::scheduler::Options::read_overlap
 //! [`Options::burst_bytes`]: crate::scheduler::Options::burst_bytes
 //! [`Options::hold_off_ns`]: crate::scheduler::Options::hold_off_ns
 
@@ -74,13 +75,23 @@ impl ReadFirst {
                 }
                 return;
             }
+            let has_data = !bus.data_ready.is_empty();
+            // A cached read is told before the data of the last one leaves the die.
+            if has_data
+                && self.rules.options.read_overlap
+                && let Some((unit, next)) = self.first_waiting(channel, true)
+            {
+                self.start_on_bus(channel, unit, next);
+                continue;
+            }
+            let bus = &mut self.channels[channel as usize];
             if let Some(slot) = self.slab.pop_front(&mut bus.data_ready) {
                 bus.busy = self.rules.options.contention;
                 let op = &mut self.slab[slot];
                 op.stage = Stage::DataOut;
                 let end = self.now_ns + op.transfer_ns;
                 self.schedule(slot, end);
-            } else if let Some((unit, next)) = self.first_waiting(channel) {
+            } else if let Some((unit, next)) = self.first_waiting(channel, false) {
                 self.start_on_bus(channel, unit, next);
             } else {
                 return;
@@ -167,10 +178,17 @@ impl ReadFirst {
         self.free_bus(unit);
         self.mark_die(unit);
         let die = &mut self.dies[unit as usize];
+        let channel = die.channel;
         if die.array == slot {
             die.array = NIL;
+        } else if die.out == slot {
+            die.out = NIL;
+            let next = die.array;
+            if next != NIL && self.slab[next].stage == Stage::DataHeld {
+                self.array_read(next);
+            }
         }
-        let channel = &mut self.channels[die.channel as usize];
+        let channel = &mut self.channels[channel as usize];
         channel.reads -= 1;
         if self.rules.options.decode_ns == 0 {
             self.deliver(slot);
@@ -187,15 +205,19 @@ impl ReadFirst {
         self.schedule(slot, end);
     }
 
-    /// The waiting die that is due, with what it would do. A scan, since few dies of a channel wait at a time
-    /// and what they would run may have changed.
-    fn first_waiting(&mut self, channel: u32) -> Option<(u32, Next)> {
+    /// The waiting die that is due, with what it would do; only of those that would read, if asked so. A
+    /// scan, since few dies of a channel wait at a time and what they would run may have changed.
+    fn first_waiting(&mut self, channel: u32, only_reads: bool) -> Option<(u32, Next)> {
         let mut best: Option<(u64, Next, usize)> = None;
         let mut index = 0;
         while let Some(&unit) = self.channels[channel as usize].waiting.get(index) {
             let (next, key) = match self.next_of(unit) {
                 Some(next @ Next::Read(slot)) if self.rules.timing.command_ns > 0 => {
                     (next, self.slab[slot].seq)
+                }
+                Some(_) if only_reads => {
+                    index += 1;
+                    continue;
                 }
                 Some(next @ Next::Erase(slot)) if self.rules.timing.command_ns > 0 => {
                     (next, self.slab[slot].seq | WRITE_CLASS)

@@ -7,8 +7,10 @@ use crate::scheduler::GcOrder;
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     pub channel: u32,
-    /// What has the array, of a read until its data is out; or `NIL`.
+    /// What has the array, of a read until its data is out or in the second register; or `NIL`.
     pub array: u32,
+    /// The read whose data is in the second register, or `NIL`.
+    pub out: u32,
     /// The stopped program or erase, or `NIL`.
     pub stopped: u32,
     /// The program that is being loaded, or is loaded and waits for the array; or `NIL`.
@@ -44,6 +46,7 @@ impl Die {
         Self {
             channel,
             array: NIL,
+            out: NIL,
             stopped: NIL,
             loading: NIL,
             is_loading: false,
@@ -180,7 +183,9 @@ impl ReadFirst {
         debug_assert_eq!(queue.head, slot);
         self.slab.pop_front(queue);
         self.slab[slot].parts.loads = self.slab[slot].parts.pages;
-        if self.rules.options.multi_plane {
+        if self.rules.options.multi_plane
+            || self.slab[slot].kind == Kind::Read && self.rules.options.read_pages > 1
+        {
             let rest = std::mem::replace(queue, List::EMPTY);
             let rest = self.join_planes(slot, rest);
             let op = &self.slab[slot];
@@ -190,19 +195,20 @@ impl ReadFirst {
     }
 
     /// Takes out of a queue what runs with an operation on other planes: of the same kind, on the same page
-    /// of its block, one a plane, and with no earlier write of its block pending. Gives what is left.
+    /// of its block or the same row of a block on several planes, one a plane, and with no earlier write of
+    /// its block pending. Gives what is left.
     fn join_planes(&mut self, slot: u32, mut queue: List) -> List {
         let lead = &self.slab[slot];
-        let (kind, number) = (lead.kind, lead.place.page % self.rules.pages_per_block);
-        let mut planes = self.rules.plane_bit(lead.place.block);
+        let kind = lead.kind;
+        let (row, mut planes) = self.rules.row_and_plane(lead.place);
         let mut rest = List::EMPTY;
         let mut partners = List::EMPTY;
         let mut loads = lead.parts.loads;
         while let Some(other) = self.slab.pop_front(&mut queue) {
             let op = &mut self.slab[other];
-            let plane = self.rules.plane_bit(op.place.block);
+            let (row_of_other, plane) = self.rules.row_and_plane(op.place);
             let fits = op.kind == kind
-                && op.place.page % self.rules.pages_per_block == number
+                && row_of_other == row
                 && planes & plane == 0
                 && (kind == Kind::Read || op.links.older == NIL);
             if fits {

@@ -1,6 +1,8 @@
 //! What lies between the host and the dies: front latency, link, write buffer, and the command core of each
 //! channel.
 
+mod pace;
+
 use super::ReadFirst;
 use super::rules::Rules;
 use super::slab::{Kind, List, Stage};
@@ -9,6 +11,7 @@ use crate::scheduler::{HostLink, Intake, Scheduler};
 use nandscape_core::rng::{Xoshiro256PlusPlus, seeded};
 use nandscape_core::sample::exponential;
 use nandscape_core::{Token, Way};
+use pace::Pace;
 
 /// Seed of the times that the controller takes.
 const DRAWS: u64 = 0x696e_7461_6b65;
@@ -34,6 +37,8 @@ pub(super) struct Front {
     blocked: List,
     /// Pages with room whose data is on the link.
     inbound: u32,
+    /// How fast they come, where that is limited.
+    pace: Option<Pace>,
 }
 
 impl Front {
@@ -50,6 +55,7 @@ impl Front {
             room: rules.options.buffer.bytes.cast_signed(),
             blocked: List::EMPTY,
             inbound: 0,
+            pace: rules.options.buffer.is_paced.then(|| Pace::new(rules)),
         }
     }
 
@@ -62,6 +68,9 @@ impl Front {
         self.room = self.buffer_bytes.cast_signed();
         self.blocked = List::EMPTY;
         self.inbound = 0;
+        if let Some(pace) = &mut self.pace {
+            pace.reset(at_ns);
+        }
     }
 
     /// When the controller takes bytes that come at `now_ns`.
@@ -268,23 +277,46 @@ impl ReadFirst {
 
     /// A page of the host wants into the buffer.
     pub(super) fn ask_for_room(&mut self, slot: u32) {
-        if self.front.blocked.is_empty() && self.has_room() {
+        if self.front.blocked.is_empty() && self.has_room() && self.is_time() {
             self.let_in(slot);
         } else {
             self.slab[slot].stage = Stage::Blocked;
             let mut blocked = self.front.blocked;
             self.slab.push_back(&mut blocked, slot);
             self.front.blocked = blocked;
+            self.let_in_blocked();
             self.relieve();
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.front.room >= i64::from(self.rules.page_bytes)
+    const fn has_room(&self) -> bool {
+        self.front.room >= self.rules.page_bytes as i64
+    }
+
+    /// Whether the next page may come in now.
+    fn is_time(&self) -> bool {
+        self.front.pace.as_ref().is_none_or(|pace| pace.from_ns <= self.now_ns)
+    }
+
+    /// Lets in those of the pages that wait that have room and whose time has come. The first of the others
+    /// is looked at again when its time has.
+    pub(super) fn let_in_blocked(&mut self) {
+        while !self.front.blocked.is_empty() && self.has_room() {
+            if let Some(pace) = &self.front.pace
+                && pace.from_ns > self.now_ns
+            {
+                self.schedule(self.front.blocked.head, pace.from_ns);
+                return;
+            }
+            self.let_in_first();
+        }
     }
 
     fn let_in(&mut self, slot: u32) {
         self.front.room -= i64::from(self.rules.page_bytes);
+        if let Some(pace) = &mut self.front.pace {
+            pace.let_in(self.now_ns, self.front.room);
+        }
         self.front.inbound += 1;
         let op = &mut self.slab[slot];
         op.stage = Stage::Inbound;
@@ -305,10 +337,12 @@ impl ReadFirst {
     /// A program has ended and gives its room back.
     pub(super) fn leave_buffer(&mut self, lead: u32) {
         let pages = self.slab[lead].parts.host_pages;
+        let room = self.front.room;
         self.front.room += i64::from(pages) * i64::from(self.rules.page_bytes);
-        while !self.front.blocked.is_empty() && self.has_room() {
-            self.let_in_first();
+        if let Some(pace) = &mut self.front.pace {
+            pace.left(self.now_ns, pages, room);
         }
+        self.let_in_blocked();
     }
 
     fn let_in_first(&mut self) {
@@ -335,7 +369,11 @@ impl ReadFirst {
     #[inline]
     const fn is_stuck(&self) -> bool {
         let front = &self.front;
-        !front.blocked.is_empty() && self.units.under_way == 0 && front.inbound == 0 && front.turns.is_empty()
+        !front.blocked.is_empty()
+            && !self.has_room()
+            && self.units.under_way == 0
+            && front.inbound == 0
+            && front.turns.is_empty()
     }
 
     /// Whether someone waits for programs that are short of pages.

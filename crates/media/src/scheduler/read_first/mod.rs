@@ -193,6 +193,7 @@ impl ReadFirst {
         let unit = op.place.unit;
         match (op.stage, op.kind) {
             (Stage::Waiting, _) => self.settle(slot),
+            (Stage::Blocked, _) => self.let_in_blocked(),
             (Stage::Inbound, _) => self.arrive(slot),
             (Stage::Turns, _) => self.end_turn(),
             (Stage::Passing, _) => self.cross_link(slot),

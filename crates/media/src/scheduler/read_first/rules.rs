@@ -1,5 +1,6 @@
 //! The options as the event loop wants them: nanoseconds, tables, one flag for each question it asks often.
 
+use super::slab::Place;
 use crate::scheduler::{Options, Timing};
 use nandscape_core::Geometry;
 
@@ -27,7 +28,12 @@ impl Rules {
     pub fn new(geometry: &Geometry, timing: &Timing, options: &Options) -> Self {
         let mut options = options.clone();
         options.program_pages = options.program_pages.max(1);
+        options.read_pages = options.read_pages.max(1);
         options.multi_plane &= geometry.planes_per_die > 1;
+        assert!(
+            options.read_pages == 1 || !options.multi_plane,
+            "pages of a block lie on one plane or on several"
+        );
         if !options.contention {
             // Waiting for reads is contention too.
             options.hold_off_ns = 0;
@@ -69,9 +75,14 @@ impl Rules {
         self.options.data_out_ns + self.transfer_ns(bytes)
     }
 
-    /// The plane of a page in its die, as a bit.
-    pub const fn plane_bit(&self, block: u32) -> u64 {
-        1 << (block % self.blocks_per_unit / self.blocks_per_plane)
+    /// What must be equal for pages to take part in one operation of a die, and the plane, as a bit.
+    pub const fn row_and_plane(&self, place: Place) -> (u32, u64) {
+        let Place { page, block, .. } = place;
+        let planes = self.options.read_pages;
+        if planes > 1 {
+            return (page / planes, 1 << (page % planes));
+        }
+        (page % self.pages_per_block, 1 << (block % self.blocks_per_unit / self.blocks_per_plane))
     }
 
     #[inline]

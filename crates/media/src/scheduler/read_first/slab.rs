@@ -53,6 +53,8 @@ pub(super) enum Stage {
     Array,
     Stopping,
     Stopped,
+    /// A read whose data waits for the second register.
+    DataHeld,
     /// A read whose data waits for the bus.
     DataReady,
     /// A read whose data is on the bus.
