@@ -249,15 +249,11 @@ const PRO_SPACE: Option<(&str, &str)> = Some(("ftl.op", "0.213"));
 const PM9A3_SPACE: Option<(&str, &str)> = Some(("ftl.op", "0.124"));
 const UNITS: Option<(&str, &str)> = Some(("ftl.unit", "4KiB"));
 
-const WHY_READS: &str = "a die begins its next array read only after its data has crossed the channel; with channels of four \
-     times the rate the preset reads 6.66 GB/s";
 const WHY_OTHER_SPACE: &str = "the preset has less spare space than the drive";
-const WHY_STEADY: &str = "with 21 % of over-provisioning, array reads of 1 us instead of 60 gain 8 %, a write buffer of 64 MiB 9 % \
-     and erases of no time nothing; the rest is not explained";
+const WHY_STEADY: &str = "array reads of what is copied and transfers take the rest of the time of the dies";
 const WHY_SUCCESSOR: &str = "the figure is that of the PM983, the successor; the dies lose as much of their time as those of the \
      other presets";
-const WHY_TAIL: &str = "the drive paces its writes: its p99 is at most 2 % above its median; the model takes writes whenever \
-     its buffer has room";
+const WHY_TAIL: &str = "the drive paces its writes better: its p99 is at most 2 % above its median";
 const WHY_PAGES: &str = "the preset maps pages of 16 KiB: a write of 4 KiB reads and programs a whole page";
 const WHY_LINK: &str = "the preset has the link's rate as its only limit; the drive reads less";
 const WHY_HOST: &str = "the figure was measured under Windows and includes its time";
@@ -286,7 +282,7 @@ impl Figure {
 
 /// What the sheets of both 7450 have.
 const SHEET_OF_7450: [Figure; 5] = [
-    figure(SequentialReads, SHEETS, 6800.0).why(WHY_READS),
+    figure(SequentialReads, SHEETS, 6800.0),
     figure(SequentialWrites, SHEETS, 1400.0).calibrated(),
     figure(RandomReads, SHEETS, 530_000.0),
     figure(ReadLatency, SHEETS, 80.0).calibrated(),
@@ -326,7 +322,7 @@ const DRIVES_OF: [Drive; 4] = [
         name: "Samsung PM9A3 960 GB",
         preset: PRO,
         figures: &[&[
-            figure(SequentialReads, SHEETS, 6500.0).why(WHY_READS),
+            figure(SequentialReads, SHEETS, 6500.0),
             figure(SequentialWrites, SHEETS, 1500.0),
             figure(RandomReads, SHEETS, 580_000.0).why("32 dies of 60 us a read serve 533,000 at most"),
             figure(Steady, SHEETS, 70_000.0).with(PM9A3_SPACE).why(WHY_STEADY),

@@ -13,6 +13,10 @@ use nandscape_core::{BlockId, FlashDevice, ParamError, Params};
 /// gained back when its block is collected.
 const TORN_PAGES: u32 = 8;
 
+/// Program units of a die for which erased space is kept, if it is ample. From the choice of a victim to its
+/// erase pass its reads, a program for each unit that it leaves, and what waits at those dies.
+const AMPLE_UNITS: u32 = 32;
+
 /// On a device that may lose power: erases that may be under way when a block is written that was free before
 /// them. A cut undoes them, but not what was written in the meantime, so for each a block is kept in reserve.
 /// Enough for erases to keep up, each of which waits for the programs before it: for a block's worth of
@@ -46,7 +50,9 @@ pub(super) fn domains<D: FlashDevice>(
         if erases_under_way > 0 { erases_under_way + TORN_PAGES.div_ceil(pages_per_block) } else { 0 };
     let data_blocks = logical.div_ceil(u64::from(pages_per_block));
     let spare = u64::from(blocks).saturating_sub(data_blocks);
-    let ample = u64::from(2 * lanes).min(spare / 16).max(2) as u32;
+    let program_pages = device.capabilities().program_pages;
+    let ample_on_lane = (AMPLE_UNITS * program_pages).div_ceil(pages_per_block).max(2);
+    let ample = u64::from(ample_on_lane * lanes).min(spare / 16).max(2) as u32;
     let marks = Watermarks::new(params, blocks, ample, pages_per_block)?;
     let marks = marks.raised(u64::from(spare_blocks) * u64::from(pages_per_block));
     let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
@@ -79,7 +85,7 @@ pub(super) fn domains<D: FlashDevice>(
                 blocks_per_lane,
                 planes_per_lane,
                 pages_per_block,
-                program_pages: device.capabilities().program_pages,
+                program_pages,
                 blocks_per_piece,
                 steps: config.gc_step > 0,
                 data_blocks,

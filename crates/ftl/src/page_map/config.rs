@@ -36,8 +36,8 @@ keys! { PARAMS:
          or auto";
     GC_LOW: String = text() or "2",
         "erased space, in blocks beyond the open ones (or % of the domain's blocks), below which writes wait \
-         for GC; auto: two blocks a die, so that writes need not wait for erases, but at most 1/16 of the spare \
-         blocks";
+         for GC; auto: two blocks and at least 32 program units a die, so that writes need not wait for \
+         erases, but at most 1/16 of the spare blocks";
     GC_HIGH: Option<String> = text(),
         "erased space at which that GC stops, in the same unit; default: gc_low, one victim at a time";
     GC_STEP: u32 = int(0, 1 << 20) or "0",
