@@ -1,6 +1,7 @@
 //! What runs of one workload come to, in a few sentences that stand above their figures.
 
 use crate::Run;
+use crate::metrics::spread;
 use crate::number::{Kind, grouped, printable};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
@@ -47,7 +48,8 @@ fn doubts(run: &Run, check: &str) -> bool {
 /// adds its own, a store of files does not. So write amplification does not compare stacks.
 fn programmed(result: &RunResult, in_all: bool) -> Option<f64> {
     let written = if in_all { result.host.write_bytes as f64 } else { 1.0 };
-    Some(result.waf.bytes? * written).filter(|bytes| *bytes > 0.0)
+    let waf = spread(result, "waf_bytes").map(|spread| spread.mean).or(result.waf.bytes)?;
+    Some(waf * written).filter(|bytes| *bytes > 0.0)
 }
 
 const NOTHING_ERASED: &str =
@@ -71,7 +73,7 @@ fn silence(runs: &[&Run]) -> Option<String> {
 }
 
 fn flash_of_one(result: &RunResult) -> Option<String> {
-    let waf = result.waf.bytes?;
+    let waf = programmed(result, false)?;
     let copied = result.flash.by_cause.get("gc").map_or(0, |counts| counts.programs);
     let share = copied as f64 * 100.0 / result.flash.programs.max(1) as f64;
     Some(format!(

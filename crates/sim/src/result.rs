@@ -3,6 +3,7 @@
 mod chunks;
 mod jobs;
 mod lifetime;
+mod seeds;
 mod trust;
 mod zones;
 
@@ -11,6 +12,7 @@ pub use jobs::{
     DirectionResult, JobResult, LatencyLevel, LatencyPoint, PercentilesOf, RateSamples, SyncResult,
 };
 pub use lifetime::LifetimeResult;
+pub use seeds::{SeedsResult, Spread};
 pub use trust::TrustNote;
 pub use zones::{ZoneShown, ZonesResult};
 
@@ -75,6 +77,9 @@ pub struct RunResult {
     /// Until the flash is worn out.
     #[serde(default)]
     pub lifetime: LifetimeResult,
+    /// The same with other seeds; absent for a run of one seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<SeedsResult>,
     /// What a reader must not take from it; empty if no check found anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<TrustNote>,

@@ -10,5 +10,6 @@ mod hostile;
 mod readme;
 mod reproduce;
 mod results;
+mod seeds;
 mod trust;
 mod zones;

@@ -37,7 +37,11 @@ pub(super) fn header(
         [device] => facts.push(("Device", device.clone())),
         several => facts.push(("Devices", format!("{} different, see Configuration", several.len()))),
     }
-    let mut seeds: Vec<String> = page.runs.iter().map(|r| r.result.run.seed.to_string()).collect();
+    let used = |run: &Run| match &run.result.seeds {
+        Some(seeds) => seeds.used.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+        None => run.result.run.seed.to_string(),
+    };
+    let mut seeds: Vec<String> = page.runs.iter().map(used).collect();
     seeds.dedup();
     if !seeds.is_empty() {
         facts.push(("Seed", seeds.join(", ")));

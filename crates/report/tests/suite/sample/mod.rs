@@ -297,6 +297,7 @@ fn result(
         layer,
         wear,
         speed: Speed::new(&totals.host, totals.ns, 0.0),
+        seeds: None,
         latency_ns: LatencyResult { all: write, read, write, zone: None },
         cost: cost.into(),
         jobs: Vec::new(),
