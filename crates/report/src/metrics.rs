@@ -75,7 +75,7 @@ impl Metric {
 
 /// Least, mean and largest value of a figure of a run with several seeds, by its key.
 pub(crate) fn spread(result: &RunResult, key: &str) -> Option<Spread> {
-    result.seeds.as_ref()?.spread.get(key).copied()
+    result.run.seeds.as_ref()?.spread.get(key).copied()
 }
 
 /// A figure of a distribution, which is none where nothing was measured.

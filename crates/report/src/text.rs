@@ -42,6 +42,9 @@ pub fn render_text(runs: &[Run]) -> String {
         }
         if let Some(table) = seeds_table(&group) {
             let _ = write!(out, "\n{}", table.render());
+            out.push_str(
+                "figures by cause, checks and notes: of the seed with the median write amplification\n",
+            );
         }
     }
     remarks(&mut out, runs);
@@ -93,7 +96,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
 
 /// The seed of a run, or how many it is the middle of.
 fn seeds_of(result: &RunResult) -> String {
-    match &result.seeds {
+    match &result.run.seeds {
         None => format!("seed {}", result.run.seed),
         Some(seeds) => {
             let all: Vec<String> = seeds.used.iter().map(u64::to_string).collect();
@@ -168,7 +171,7 @@ const SPREAD: [(&str, &str); 6] = [
 
 /// Least and largest values over the seeds; `None` where every run has one seed.
 fn seeds_table(runs: &[&Run]) -> Option<Table> {
-    runs.iter().find(|run| run.result.seeds.is_some())?;
+    runs.iter().find(|run| run.result.run.seeds.is_some())?;
     let mut table = Table::new();
     table.column(Head::text("over seeds"), runs.iter().map(|run| printable(run.name())));
     for metric in SUMMARY.iter().filter(|metric| SPREAD.contains(&(metric.group, metric.name))) {

@@ -123,13 +123,26 @@ fn flash_of_several<'a>(runs: &[&'a Run]) -> (Option<String>, &'a Run) {
     } else {
         ""
     };
+    let unclear = if is_mixed { String::new() } else { unclear(best, &flash[1..]) };
     let text = format!(
-        "{} programs the least flash, {}{of}{settled}{rest}{}.",
+        "{} programs the least flash, {}{of}{settled}{rest}{}{unclear}.",
         name(best),
         amount(&flash[0]),
         others.join(", ")
     );
     (Some(text), best)
+}
+
+/// Which other runs the seeds do not tell from the best.
+fn unclear(best: &Run, others: &[(&Run, f64)]) -> String {
+    let waf = |run: &Run| spread(&run.result, "waf_bytes");
+    let reaches = |run: &Run| waf(best).zip(waf(run)).is_some_and(|(best, other)| other.min <= best.max);
+    let names: Vec<String> =
+        others.iter().filter(|(run, _)| reaches(run)).take(NAMED).map(|(run, _)| name(run)).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; the ranges over the seeds overlap with {}", names.join(", "))
 }
 
 type Summary = fn(&RunResult) -> &LatencySummary;
@@ -143,7 +156,11 @@ fn percentile(runs: &[&Run]) -> Option<(&'static str, Summary)> {
 
 fn latencies(runs: &[&Run]) -> Option<String> {
     let (what, of) = percentile(runs)?;
-    let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, of(&run.result).p99 as f64)).collect();
+    let key = format!("latency_ns.{}.p99", what.trim_end_matches('s'));
+    let p99 = |run: &Run| {
+        spread(&run.result, &key).map_or_else(|| of(&run.result).p99 as f64, |spread| spread.mean)
+    };
+    let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, p99(run))).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (first, last) = (times[0], times[times.len() - 1]);
     let time = |(run, ns): (&Run, f64)| {

@@ -77,9 +77,6 @@ pub struct RunResult {
     /// Until the flash is worn out.
     #[serde(default)]
     pub lifetime: LifetimeResult,
-    /// The same with other seeds; absent for a run of one seed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seeds: Option<SeedsResult>,
     /// What a reader must not take from it; empty if no check found anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<TrustNote>,
@@ -123,6 +120,9 @@ pub struct RunIdentity {
     /// Options of the job file's global sections, as typed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job_defaults: BTreeMap<String, String>,
+    /// The same with other seeds; absent for a run of one seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<SeedsResult>,
 }
 
 /// Write amplification; null without writes.

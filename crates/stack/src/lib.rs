@@ -57,7 +57,6 @@ pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snap
 pub use nandscape_report::Run;
 pub use options::{CompareOptions, RunOptions, pool};
 pub use past::{Past, past_runs};
-pub use run::{compare, replay};
-pub use seeds::replay_seeds;
+pub use run::{compare, replay, replay_seeds};
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};
 pub use values::{MOST_VALUES, seeds, values};

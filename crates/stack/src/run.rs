@@ -7,7 +7,7 @@ use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
-use crate::seeds::{joined, seeded};
+use crate::seeds::{joined, seeded, with_spread};
 use crate::trust;
 use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
@@ -39,6 +39,26 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     let source = Workload::new(workload, &open_options, target)?;
     let open = |n| config.host.wrap(config.policy_setup(target.capacity_bytes), &mut || source.open_again(n));
     replay_on(&mut *subsystem, config, workload, (&mut open(0)?, Some(&open)), &config.label(), options)
+}
+
+/// Replays a workload on one configuration with each of these seeds, several at a time. The run that it gives
+/// is the one with the median write amplification, and has the spread of all.
+///
+/// # Errors
+///
+/// As [`replay`], and standard input with several seeds.
+pub fn replay_seeds(
+    config: &StackConfig,
+    workload: &str,
+    seeds: &[u64],
+    options: &RunOptions<'_>,
+) -> Result<Run, RunError> {
+    if workload == "-" && seeds.len() > 1 {
+        return Err(RunError::StdinTwice);
+    }
+    let one = |seed: &u64| replay(&config.with_seed(*seed)?, workload, options);
+    let runs = pool(None)?.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
+    Ok(with_spread(runs))
 }
 
 /// Whether the workload is read several times: it brings about a steady state before it is counted.

@@ -2,31 +2,8 @@
 
 use crate::config::StackConfig;
 use crate::error::RunError;
-use crate::options::{RunOptions, pool};
-use crate::run::replay;
 use nandscape_report::Run;
 use nandscape_sim::result::SeedsResult;
-use rayon::prelude::*;
-
-/// Replays a workload on one configuration with each of these seeds, several at a time. The run that it gives
-/// is the one with the median write amplification, and has the spread of all.
-///
-/// # Errors
-///
-/// As [`replay`], and standard input with several seeds.
-pub fn replay_seeds(
-    config: &StackConfig,
-    workload: &str,
-    seeds: &[u64],
-    options: &RunOptions<'_>,
-) -> Result<Run, RunError> {
-    if workload == "-" && seeds.len() > 1 {
-        return Err(RunError::StdinTwice);
-    }
-    let one = |seed: &u64| replay(&config.with_seed(*seed)?, workload, options);
-    let runs = pool(None)?.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
-    Ok(with_spread(runs))
-}
 
 /// Each configuration with each seed, the seeds of a configuration beside each other.
 pub(crate) fn seeded(configs: &[&StackConfig], seeds: &[u64]) -> Result<Vec<StackConfig>, RunError> {
@@ -43,7 +20,7 @@ pub(crate) fn joined(runs: Vec<Run>, seeds: usize) -> Vec<Run> {
 
 /// The run with the median write amplification of runs that differ in their seed, with the spread of all. If
 /// one failed or was interrupted it is that one, without a spread.
-fn with_spread(mut runs: Vec<Run>) -> Run {
+pub(crate) fn with_spread(mut runs: Vec<Run>) -> Run {
     assert!(!runs.is_empty(), "a configuration has a seed");
     if runs.len() == 1 {
         return runs.swap_remove(0);
@@ -58,6 +35,6 @@ fn with_spread(mut runs: Vec<Run>) -> Run {
     let key = |run: &Run| (run.result.waf.bytes.unwrap_or(0.0), run.result.speed.time.simulated_ns);
     runs.sort_by(|a, b| key(a).partial_cmp(&key(b)).expect("figures are numbers"));
     let mut run = runs.swap_remove((runs.len() - 1) / 2);
-    run.result.seeds = Some(seeds);
+    run.result.run.seeds = Some(seeds);
     run
 }

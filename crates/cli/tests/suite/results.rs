@@ -113,7 +113,7 @@ fn with_everything() -> Value {
         notes: vec!["a note".into()],
         ..RunResult::default()
     };
-    result.seeds =
+    result.run.seeds =
         Some(SeedsResult { used: vec![1], spread: [("waf".to_owned(), Spread::default())].into() });
     result.run.schema = 1;
     result.run.config = Value::Object(Map::new());

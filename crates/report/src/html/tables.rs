@@ -121,7 +121,7 @@ pub(super) fn summary(page: &Page<'_>) -> String {
     } else {
         "Hover over a heading for its meaning."
     };
-    let seeds = if page.runs.iter().any(|run| run.result.seeds.is_some()) {
+    let seeds = if page.runs.iter().any(|run| run.result.run.seeds.is_some()) {
         " Means over the seeds, with the least and the largest value below; all other parts of the page are of the seed \
          with the median write amplification."
     } else {
