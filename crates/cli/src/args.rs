@@ -5,6 +5,7 @@ mod cache_files;
 mod object;
 mod report;
 mod serve;
+mod sweep;
 mod trace;
 mod zone;
 
@@ -16,6 +17,7 @@ pub use cache_files::{
 pub use object::ObjectVerb;
 pub use report::ReportArgs;
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, StatArgs};
+pub use sweep::SweepArgs;
 pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 pub use zone::{ZoneArgs, ZoneVerbArg};
 

@@ -15,6 +15,7 @@ pub mod report;
 pub mod reproduce;
 pub mod serve;
 pub mod stat;
+pub mod sweep;
 pub mod trace;
 pub mod zone;
 

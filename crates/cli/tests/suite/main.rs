@@ -11,5 +11,6 @@ mod readme;
 mod reproduce;
 mod results;
 mod seeds;
+mod sweep;
 mod trust;
 mod zones;
