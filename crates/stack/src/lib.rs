@@ -15,7 +15,7 @@
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
-//! * [`values`]: lists and ranges of values, as typed.
+//! * [`fn@values`]: lists and ranges of values, as typed.
 //! * [`past_runs`]: results of earlier runs, to be compared again.
 
 pub mod build;
