@@ -52,6 +52,8 @@ pub struct Plan {
     /// `device`, `config`, `stack`, `ftl` and `scale`, as far as they are there.
     named: BTreeMap<&'static str, String>,
     sets: Vec<String>,
+    /// Points were drawn, so that their values are of one point each.
+    is_random: bool,
 }
 
 impl Plan {
@@ -149,6 +151,7 @@ impl Plan {
             workload,
             named,
             sets,
+            is_random: table.contains_key("random"),
         })
     }
 
@@ -221,16 +224,12 @@ impl Plan {
         {
             return Err(key("point 0".to_owned(), format!("{error} (and no other point is accepted)")));
         }
-        for (axis, name) in self.axes.iter().enumerate() {
+        for (axis, name) in self.axes.iter().enumerate().filter(|_| !self.is_random) {
             // Of each value an error, unless a point takes it.
             let mut refused: BTreeMap<&String, Option<&ConfigError>> = BTreeMap::new();
             for (point, error) in self.points.iter().zip(&failed) {
                 let known = refused.entry(&point[axis]).or_insert(error.as_ref());
                 *known = known.and(error.as_ref());
-            }
-            // Values that were drawn are each of one point, and so is its error.
-            if refused.len() == self.points.len() && self.axes.len() > 1 {
-                continue;
             }
             if let Some((value, error)) = refused.into_iter().find_map(|(value, error)| Some((value, error?)))
             {
