@@ -32,8 +32,8 @@ pub enum Verb {
     Replay(ReplayArgs),
     /// Replay workloads through several translation layers and compare them.
     Compare(CompareArgs),
-    /// Replay a workload at many points of a space of configurations: every combination of values, points drawn
-    /// at random or a list of points; in parts and over several processes if wanted.
+    /// Replay a workload at many points of a space of configurations: every combination of values, points
+    /// drawn at random or a list of points; in parts and over several processes if wanted.
     Sweep(SweepArgs),
     /// Print results of earlier runs again, compare them and write reports of them.
     Report(ReportArgs),

@@ -90,8 +90,8 @@ pub fn render_parquet(runs: &[Run]) -> Result<Vec<u8>, ReportError> {
     file(&batch, "nandscape.series", if is_of_jobs { "jobs 1" } else { "1" }, version)
 }
 
-/// The file of a table. `kind` and `version` tell readers what its columns mean; `made_by` is the version that
-/// made the runs.
+/// The file of a table. `kind` and `version` tell readers what its columns mean; `made_by` is the version
+/// that made the runs.
 fn file(
     batch: &RecordBatch,
     kind: &str,

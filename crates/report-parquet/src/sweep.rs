@@ -1,8 +1,8 @@
 //! A sweep: a row for each point and seed.
 //!
-//! `point` and `seed` tell the rows apart; each axis is a column under its dotted key, of numbers where all its
-//! values are numbers, else of text as typed. Metrics are numbers under their dotted keys, null where a run has
-//! no such figure or failed; `error` is null of a run that ended well.
+//! `point` and `seed` tell the rows apart; each axis is a column under its dotted key, of numbers where all
+//! its values are numbers, else of text as typed. Metrics are numbers under their dotted keys, null where a
+//! run has no such figure or failed; `error` is null of a run that ended well.
 
 use super::columns::Columns;
 use super::{failure, file};

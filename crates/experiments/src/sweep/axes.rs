@@ -40,8 +40,8 @@ fn text(key: &str, value: &Value) -> Result<String, Wrong> {
     text_of(key, value).map_err(|_| wrong(key, "expected a string, number or boolean"))
 }
 
-/// `[1, 2]`, `"1,2"`, `"1..8"`, `"0.07..0.28:4"` or a single value. In a list each entry is one value, whatever
-/// is in it.
+/// `[1, 2]`, `"1,2"`, `"1..8"`, `"0.07..0.28:4"` or a single value. In a list each entry is one value,
+/// whatever is in it.
 pub fn values_of(key: &str, value: &Value) -> Result<Vec<String>, Wrong> {
     let all = match value {
         Value::Array(items) => items.iter().map(|item| text(key, item)).collect::<Result<Vec<_>, _>>()?,

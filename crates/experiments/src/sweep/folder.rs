@@ -49,8 +49,8 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// A folder with results that is not to be resumed, or that are of another plan, of files that have changed
-    /// since, or of another version; the message names what differs.
+    /// A folder with results that is not to be resumed, or that are of another plan, of files that have
+    /// changed since, or of another version; the message names what differs.
     pub fn create(path: &Path, plan: &Plan, resume: bool) -> Result<Self, SweepError> {
         let folder = Self { path: path.to_owned() };
         match folder.header()? {

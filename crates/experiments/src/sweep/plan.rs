@@ -72,8 +72,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Syntax, with the line; keys that are unknown, missing or have a wrong value. Configurations are checked
-    /// by [`Plan::check`].
+    /// Syntax, with the line; keys that are unknown, missing or have a wrong value. Configurations are
+    /// checked by [`Plan::check`].
     pub fn parse(path: &str, text: &str) -> Result<Self, SweepError> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| SweepError::Syntax {
             path: path.to_owned(),
@@ -208,8 +208,8 @@ impl Plan {
         typed.check()
     }
 
-    /// Checks the configuration of every point: a value of an axis that no point takes is an error of the plan,
-    /// one that does not go with another value is an error of the point.
+    /// Checks the configuration of every point: a value of an axis that no point takes is an error of the
+    /// plan, one that does not go with another value is an error of the point.
     ///
     /// # Errors
     ///

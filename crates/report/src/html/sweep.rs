@@ -266,8 +266,8 @@ impl LineChart {
     }
 }
 
-/// Each metric that is not the same everywhere, over the axis with the most values, numbers before names. None
-/// where that takes too many lines, or points of a line are single.
+/// Each metric that is not the same everywhere, over the axis with the most values, numbers before names.
+/// None where that takes too many lines, or points of a line are single.
 fn line_charts(table: &SweepTable, points: &[SweepPoint<'_>]) -> Vec<LineChart> {
     let values_of = |axis: usize| {
         let mut values: Vec<&String> = Vec::new();

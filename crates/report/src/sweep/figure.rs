@@ -3,8 +3,8 @@
 use crate::metrics::Better;
 use crate::number::Kind;
 
-/// Share of the good flash that hosts can address: `cost.logical_pages` over all pages of `cost.total_blocks`.
-/// A metric of sweeps, and no key of the document.
+/// Share of the good flash that hosts can address: `cost.logical_pages` over all pages of
+/// `cost.total_blocks`. A metric of sweeps, and no key of the document.
 pub const USABLE_SHARE: &str = "usable_share";
 
 /// A metric of a sweep.

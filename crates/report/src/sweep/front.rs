@@ -41,8 +41,8 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Of these points of the sweep, by the means over their seeds. Points without all of the figures, such as
-    /// those that failed, are not on the front.
+    /// Of these points of the sweep, by the means over their seeds. Points without all of the figures, such
+    /// as those that failed, are not on the front.
     pub fn new(table: &SweepTable, points: &[SweepPoint<'_>]) -> Self {
         let mut objectives = Vec::new();
         let mut alike = Vec::new();
