@@ -5,6 +5,7 @@ mod cache_files;
 mod object;
 mod report;
 mod serve;
+mod sweep;
 mod trace;
 mod zone;
 
@@ -16,6 +17,7 @@ pub use cache_files::{
 pub use object::ObjectVerb;
 pub use report::ReportArgs;
 pub use serve::{ControlAction, ControlArgs, ServeArgs, ServeFuseArgs, ServeNbdArgs, StatArgs};
+pub use sweep::SweepArgs;
 pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 pub use zone::{ZoneArgs, ZoneVerbArg};
 
@@ -51,14 +53,27 @@ pub struct DeviceArgs {
     pub sets: Vec<String>,
 }
 
+/// One seed or several.
+#[derive(Clone, Debug)]
+pub struct Seeds(pub Vec<u64>);
+
+impl std::str::FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        nandscape_stack::seeds(text).map(Self)
+    }
+}
+
 /// The stack and how the workload is read: what replay and compare have in common.
 #[derive(Clone, Debug, Args)]
 pub struct StackArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
-    /// Seed of generators and preconditioning [default: 42].
+    /// Seed of generators and preconditioning; of replay and compare also a list or range, such as 1..8: runs
+    /// that differ only in their seed are one row, with means and ranges [default: 42].
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    pub seed: Option<Seeds>,
     /// Requests outstanding; 0 follows the workload's time stamps [default: the stamps if they are real,
     /// else 32].
     #[arg(long, value_name = "N")]
@@ -83,6 +98,13 @@ pub struct FitArgs {
     /// is [default: none; of traces with nothing said of the device, dc-tlc-28op with 90%].
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
     pub fit: Option<String>,
+}
+
+impl StackArgs {
+    /// Seeds, where there are several.
+    pub fn several_seeds(&self) -> &[u64] {
+        self.seed.as_ref().map(|seeds| &seeds.0[..]).filter(|all| all.len() > 1).unwrap_or_default()
+    }
 }
 
 impl FitArgs {

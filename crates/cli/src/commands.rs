@@ -15,6 +15,7 @@ pub mod report;
 pub mod reproduce;
 pub mod serve;
 pub mod stat;
+pub mod sweep;
 pub mod trace;
 pub mod zone;
 
@@ -27,39 +28,20 @@ use nandscape_report::{
     write_atomically,
 };
 use nandscape_sim::Progress;
-use nandscape_stack::{RunOptions, Typed};
+use nandscape_stack::{RunOptions, Sources, Typed};
 use nandscape_trace::OpenOptions;
 use std::path::{Path, PathBuf};
 
 /// What was typed, merged: device preset, then the file, then flags.
 pub(crate) fn typed_device(args: &DeviceArgs, ftl: Option<&str>) -> Result<Typed> {
-    let mut typed = Typed::new();
-    if let Some(device) = &args.device {
-        merge_device(&mut typed, device)?;
-    }
-    if let Some(path) = &args.config {
-        typed.merge_file(path)?;
-        // --device replaces the device of the file, while the file's other tables override those of the
-        // preset.
-        if let Some(device) = &args.device {
-            let mut again = Typed::new();
-            merge_device(&mut again, device)?;
-            typed.replace_table(&again, "device");
-        }
-    }
-    if let Some(stack) = &args.stack {
-        typed.set_stack(stack)?;
-    }
-    if let Some(ftl) = ftl {
-        typed.set_ftl(ftl)?;
-    }
-    if let Some(scale) = &args.scale {
-        typed.set("device.scale", scale)?;
-    }
-    for pair in &args.sets {
-        typed.set_pair(pair)?;
-    }
-    Ok(typed)
+    Ok(Typed::of(Sources {
+        device: args.device.as_deref(),
+        config: args.config.as_deref(),
+        stack: args.stack.as_deref(),
+        ftl,
+        scale: args.scale.as_deref(),
+        sets: &args.sets,
+    })?)
 }
 
 fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
@@ -68,7 +50,8 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
         Some(value) => typed.set(&format!("workload.{key}"), &value),
         None => Ok(()),
     };
-    set("seed", stack.seed.map(|v| v.to_string()))?;
+    // Of several the first; verbs that run each set them themselves.
+    set("seed", stack.seed.as_ref().map(|seeds| seeds.0[0].to_string()))?;
     set("depth", stack.depth.map(|v| v.to_string()))?;
     set("precondition", stack.precondition.clone())?;
     set("until", stack.until.clone())?;
@@ -111,15 +94,6 @@ fn take_default_drive(stack: &mut StackArgs, fit: &mut FitArgs) {
 /// The share of `--fit`.
 fn share_of(text: &str) -> Result<f64> {
     units::parse_share(text).map_err(|error| Failure::usage(format!("--fit: {error}")))
-}
-
-fn merge_device(typed: &mut Typed, device: &str) -> Result<()> {
-    if Path::new(device).extension().is_some_and(|e| e == "toml") {
-        typed.merge_file(device)?;
-    } else {
-        typed.merge_preset(device)?;
-    }
-    Ok(())
 }
 
 /// The `workload` keys of the reading flags.

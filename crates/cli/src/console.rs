@@ -262,6 +262,11 @@ impl Bar {
         self.set(style, progress.requests);
     }
 
+    pub fn show_runs(&self, done: u64, all: u64) {
+        self.bar.set_length(all);
+        self.set("{prefix} {wide_bar} {pos}/{len} runs [{elapsed}, {eta} left]", done);
+    }
+
     pub fn show_pages(&self, done: u64, all: u64) {
         self.bar.set_length(all);
         self.set("{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]", done);

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match cli.verb {
         Verb::Replay(args) => commands::replay::run(&args, console),
         Verb::Compare(args) => commands::compare::run(&args, console),
+        Verb::Sweep(args) => commands::sweep::run(&args, console),
         Verb::Report(args) => commands::report::run(&args, console),
         Verb::Neighbours(args) => commands::neighbours::run(&args, console),
         Verb::Reproduce(args) => commands::reproduce::run(&args, console),

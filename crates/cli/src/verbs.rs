@@ -2,7 +2,7 @@
 
 use crate::args::{
     CacheVerb, CompareArgs, ControlArgs, FsVerb, ImageVerb, ListArgs, NeighboursArgs, ObjectVerb, ReplayArgs,
-    ReportArgs, ReproduceArgs, StatArgs, TraceVerb, ZoneArgs,
+    ReportArgs, ReproduceArgs, StatArgs, SweepArgs, TraceVerb, ZoneArgs,
 };
 use crate::commands::serve::ServeVerb;
 use clap::{Parser, Subcommand, ValueHint};
@@ -32,6 +32,9 @@ pub enum Verb {
     Replay(ReplayArgs),
     /// Replay workloads through several translation layers and compare them.
     Compare(CompareArgs),
+    /// Replay a workload at many points of a space of configurations: every combination of values, points
+    /// drawn at random or a list of points; in parts and over several processes if wanted.
+    Sweep(SweepArgs),
     /// Print results of earlier runs again, compare them and write reports of them.
     Report(ReportArgs),
     /// What one job of a job file feels of the others, for each way to divide the device into NVM sets.

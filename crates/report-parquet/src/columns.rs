@@ -59,6 +59,11 @@ impl<'a, R> Columns<'a, R> {
         self.push(name, DataType::Utf8, false, Arc::new(array));
     }
 
+    pub fn optional_text(&mut self, name: &str, of: impl Fn(&R) -> Option<String>) {
+        let array: StringArray = self.rows.iter().map(of).collect();
+        self.push(name, DataType::Utf8, true, Arc::new(array));
+    }
+
     pub fn number(&mut self, name: &str, of: impl Fn(&R) -> u32) {
         let array = UInt32Array::from_iter_values(self.rows.iter().map(of));
         self.push(name, DataType::UInt32, false, Arc::new(array));

@@ -1,5 +1,5 @@
 //! The series over time as Parquet: one row per run and interval, for data frames. Of job files one row per
-//! run, interval, job and direction.
+//! run, interval, job and direction. A sweep is a table of its own ([`render_sweep_parquet`]).
 //!
 //! A crate of its own, because its dependencies take longer to build than the rest of the reports.
 //!
@@ -11,6 +11,9 @@
 
 mod columns;
 mod jobs;
+mod sweep;
+
+pub use sweep::render_sweep_parquet;
 
 use arrow_array::RecordBatch;
 use columns::{Columns, OfCache};
@@ -84,18 +87,28 @@ pub fn render_parquet(runs: &[Run]) -> Result<Vec<u8>, ReportError> {
     let batch = if is_of_jobs { jobs::batch(runs) } else { batch(&rows(runs)) };
     let batch = batch.map_err(|error| failure(&error))?;
     let version = runs.first().map(|run| run.result.run.version.clone());
-    let series = if is_of_jobs { "jobs 1" } else { "1" };
+    file(&batch, "nandscape.series", if is_of_jobs { "jobs 1" } else { "1" }, version)
+}
+
+/// The file of a table. `kind` and `version` tell readers what its columns mean; `made_by` is the version
+/// that made the runs.
+fn file(
+    batch: &RecordBatch,
+    kind: &str,
+    version: &str,
+    made_by: Option<String>,
+) -> Result<Vec<u8>, ReportError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_key_value_metadata(Some(vec![
-            KeyValue::new("nandscape.series".to_owned(), series.to_owned()),
-            KeyValue::new("nandscape.version".to_owned(), version),
+            KeyValue::new(kind.to_owned(), version.to_owned()),
+            KeyValue::new("nandscape.version".to_owned(), made_by),
         ]))
         .build();
     let mut out = Vec::new();
     let mut writer =
         ArrowWriter::try_new(&mut out, batch.schema(), Some(properties)).map_err(|error| failure(&error))?;
-    writer.write(&batch).map_err(|error| failure(&error))?;
+    writer.write(batch).map_err(|error| failure(&error))?;
     writer.close().map_err(|error| failure(&error))?;
     Ok(out)
 }

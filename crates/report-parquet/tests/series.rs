@@ -4,7 +4,7 @@
 mod sample;
 
 use nandscape_core::Cause;
-use nandscape_report_parquet::render_parquet;
+use nandscape_report_parquet::{render_parquet, render_sweep_parquet};
 use nandscape_sim::JobSeries;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::jobs::timeline::{Cell, Window};
@@ -195,6 +195,25 @@ fn runs_without_a_series_give_a_file_without_rows() {
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
         assert!(columns(&reader).contains_key("programs_gc"));
     }
+}
+
+#[test]
+fn a_sweep_has_a_row_for_each_point_and_seed() {
+    let file = render_sweep_parquet(&sample::sweep("zipf")).unwrap();
+    let reader = SerializedFileReader::new(parquet_bytes(file)).unwrap();
+    let names = columns(&reader);
+    for name in ["point", "ftl.op", "ftl.victim", "seed", "waf_bytes", "latency_ns.all.p99_9", "error"] {
+        assert!(names.contains_key(name), "{name}");
+    }
+    let rows: Vec<String> = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    assert_eq!(rows.len(), 8);
+    assert!(
+        rows[0].contains("point: 0, ftl.op: 0.07, ftl.victim: \"greedy\", seed: 1, waf_bytes: 4.01"),
+        "{}",
+        rows[0]
+    );
+    assert!(rows[0].contains("error: null") && rows[7].contains("waf_bytes: null"), "{}", rows[7]);
+    assert!(rows[7].contains("error: \"zipf\""), "{}", rows[7]);
 }
 
 fn is_count(name: &str) -> bool {

@@ -215,12 +215,118 @@
   };
 
   // Charts that say themselves what they draw.
-  const SHOW = { digits: (v) => digits(v), bytes, count, nanos };
+  const rate = (v) => digits(v / 1e6) + " MB/s";
+  const SHOW = { digits: (v) => digits(v), bytes, count, nanos, rate };
   const registered = (figure, view, log) =>
     curves(figure.dataset.columns.split(" "), SHOW[figure.dataset.show], +figure.dataset.floor)(figure, view, log);
 
+  // ---- sweeps -------------------------------------------------------------------------------------------------------------
+  const ends = (sides) => {
+    const all = sides.flatMap((side) => [...side.low, ...side.high]).filter((v) => v != null);
+    return [Math.min(...all), Math.max(...all)];
+  };
+  // A little more than the values take, so that points at the ends are whole.
+  const padded = ([low, high]) => {
+    const air = (high - low || Math.abs(high) || 1) * 0.06;
+    return [low - air, high + air];
+  };
+  // From the least to the largest value over the seeds, with caps; across if `x` has the values.
+  const errorBar = (u, scale, [low, high], other, ink) => {
+    if (low == null || low === high) return;
+    const ratio = devicePixelRatio;
+    const { left, top, width, height } = u.bbox;
+    const [from, to] = [low, high].map((v) => u.valToPos(v, scale, true));
+    const at = u.valToPos(other, scale === "x" ? "y" : "x", true);
+    // Shorter than the point is no bar.
+    if (![from, to, at].every(Number.isFinite) || Math.abs(to - from) < 5 * ratio) return;
+    const { ctx } = u;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+    ctx.strokeStyle = ink;
+    ctx.lineWidth = 1.4 * ratio;
+    const cap = 4 * ratio;
+    const line = (a, b) => (scale === "x" ? [ctx.moveTo(...a), ctx.lineTo(...b)] : [ctx.moveTo(a[1], a[0]), ctx.lineTo(b[1], b[0])]);
+    ctx.beginPath();
+    line([from, at], [to, at]);
+    for (const end of [from, to]) line([end, at - cap], [end, at + cap]);
+    ctx.stroke();
+    ctx.restore();
+  };
+
+  // A metric over an axis: a line for each combination of the other axes.
+  const sweepLines = (figure) => {
+    const { axis, kind, x, names, lines } = data.sweep.lines[+figure.dataset.sweep];
+    const ink = (i) => css(`--c${i % COLOURS}`);
+    return {
+      data: [x, ...lines.map((line) => line.mean)], show: SHOW[kind], floor: 0, bounds: ends(lines), points: true,
+      splits: kind === "bytes" ? binarySplits(36) : undefined,
+      lines: lines.map((line, i) => ({ label: line.label, stroke: ink(i), dash: DASHES[i % DASHES.length] })),
+      log: kind === "nanos" && ends(lines)[1] > 20 * ends(lines)[0],
+      x: {
+        label: axis, range: padded([x[0], x.at(-1)]), show: names ? (v) => names[v] ?? "" : digits,
+        splits: names ? () => x : undefined,
+      },
+      after: (u) => lines.forEach((line, i) =>
+        x.forEach((at, k) => errorBar(u, "y", [line.low[k], line.high[k]], at, ink(i)))),
+    };
+  };
+
+  // Two figures of every point. Names stand beside points of the front where there is room.
+  const sweepFront = (figure) => {
+    const { x, y, on, names } = data.sweep.fronts[+figure.dataset.sweep];
+    const show = SHOW[y.kind];
+    const of = (wanted) => y.mean.map((v, i) => (on[i] === wanted ? v : null));
+    const named = (u, v, i, at) => (v == null ? "–" : `${show(v)} (${names[at]})`);
+    const ink = (i) => css(on[i] ? "--c0" : "--soft");
+    return {
+      data: [x.mean, of(true), of(false)], show, floor: Infinity, bounds: ends([y]), height: 330, log: y.kind === "nanos" && skewed(y.mean),
+      splits: y.kind === "bytes" ? binarySplits(36) : undefined,
+      series: [
+        { label: "on the front", stroke: css("--c0"), size: 9, value: named },
+        { label: "other points", stroke: css("--soft"), size: 7, fill: css("--card"), width: 1.4, value: named },
+      ],
+      x: { label: x.name, show: SHOW[x.kind], range: padded(ends([x])) },
+      after: (u) => {
+        const ratio = devicePixelRatio;
+        const taken = [];
+        const free = (box) => taken.every((b) => box[0] > b[2] || box[2] < b[0] || box[1] > b[3] || box[3] < b[1]);
+        const place = (i) => [u.valToPos(x.mean[i], "x", true), u.valToPos(y.mean[i], "y", true)];
+        x.mean.forEach((at, i) => {
+          errorBar(u, "y", [y.low[i], y.high[i]], at, ink(i));
+          errorBar(u, "x", [x.low[i], x.high[i]], y.mean[i], ink(i));
+          const [px, py] = place(i);
+          taken.push([px - 5 * ratio, py - 5 * ratio, px + 5 * ratio, py + 5 * ratio]);
+        });
+        u.ctx.save();
+        u.ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+        u.ctx.fillStyle = css("--ink");
+        u.ctx.textBaseline = "middle";
+        u.ctx.textAlign = "left";
+        on.forEach((is, i) => {
+          if (!is) return;
+          const [px, py] = place(i);
+          const wide = u.ctx.measureText(names[i]).width;
+          const [gap, half] = [9 * ratio, 7 * ratio];
+          for (const [left, middle] of [[px + gap, py], [px - gap - wide, py], [px - wide / 2, py - 2 * half], [px - wide / 2, py + 2 * half]]) {
+            const box = [left, middle - half, left + wide, middle + half];
+            const inside = box[0] >= u.bbox.left && box[2] <= u.bbox.left + u.bbox.width && box[1] >= u.bbox.top && box[3] <= u.bbox.top + u.bbox.height;
+            if (!inside || !free(box)) continue;
+            u.ctx.fillText(names[i], left, middle);
+            taken.push(box);
+            break;
+          }
+        });
+        u.ctx.restore();
+      },
+    };
+  };
+
   const KINDS = {
     misses,
+    "sweep-line": sweepLines,
+    "sweep-front": sweepFront,
     figure: experiment,
     "job-rate": overTime("rate", [(v) => digits(v), count], 0),
     "job-waf": overTime("waf", [(v) => digits(v)], 0),
@@ -241,8 +347,8 @@
       label: s.label,
       stroke: s.stroke,
       paths: () => null,
-      points: { show: true, size: 3.5, width: 0, fill: s.stroke, stroke: s.stroke },
-      value: or(chart.show),
+      points: { show: true, size: s.size ?? 3.5, width: s.width ?? 0, fill: s.fill ?? s.stroke, stroke: s.stroke },
+      value: s.value ?? or(chart.show),
     })) ??
     (chart.lines ?? chart.runs.map((run, i) => ({ label: run.label, stroke: colour(run), dash: dash(i, run) }))).map((line) => ({
       ...line,
@@ -272,6 +378,7 @@
       height: chart.height ?? 265,
       padding: [8, 26, 0, 0],
       legend: { live: true, markers: { width: 0, fill: (u, i) => (i ? swatch(u.series[i].stroke(u, i), u.series[i].dash) : "transparent") } },
+      hooks: chart.after ? { draw: [chart.after] } : {},
       cursor: {
         sync: chart.sync ? { key: chart.sync, setSeries: true } : undefined,
         focus: { prox: 24 },

@@ -28,6 +28,18 @@ pub struct Condition {
     bound: f64,
 }
 
+/// The number at a dotted key of a document; `None` where there is none, or null.
+pub fn number_at(document: &Value, key: &str) -> Option<f64> {
+    value_at(document, key.split('.'))?.as_f64()
+}
+
+fn value_at<'a>(document: &'a Value, mut path: impl Iterator<Item = &'a str>) -> Option<&'a Value> {
+    path.try_fold(document, |value, key| match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        value => value.get(key),
+    })
+}
+
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(&self.text))
@@ -77,10 +89,7 @@ impl Condition {
         let document = serde_json::to_value(&run.result).expect("names and numbers are valid JSON");
         // A run in which no check found anything has no list of them.
         let empty = Value::Array(Vec::new());
-        let found = self.path.iter().try_fold(&document, |value, key| match value {
-            Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-            value => value.get(key),
-        });
+        let found = value_at(&document, self.path.iter().map(String::as_str));
         let value = found.or_else(|| (self.path == ["trust"]).then_some(&empty));
         let number = match value {
             Some(Value::Array(items)) => Some(items.len() as f64),

@@ -109,7 +109,7 @@ fn result(value: Value, run: &str) -> Result<RunResult, DocumentError> {
 
 /// The sum of all integers of a document but those that are no counts.
 fn sum_of_counts(value: &Value) -> u128 {
-    const NO_COUNTS: [&str; 4] = ["config", "seed", "time_ns", "up_to_ns"];
+    const NO_COUNTS: [&str; 5] = ["config", "seed", "seeds", "time_ns", "up_to_ns"];
     match value {
         Value::Object(table) => {
             let counts = table.iter().filter(|(key, _)| !NO_COUNTS.contains(&key.as_str()));

@@ -30,6 +30,7 @@ mod reproduction;
 mod schema;
 mod shape;
 mod simulation;
+mod sweep;
 mod table;
 mod text;
 mod verdict;
@@ -45,19 +46,20 @@ use nandscape_trace::TraceStats;
 use std::path::PathBuf;
 
 pub use advice::{render_advice_csv, render_advice_text};
-pub use condition::Condition;
+pub use condition::{Condition, number_at};
 pub use csv::render_csv;
 pub use document::{DocumentError, Documents, read_documents};
 pub use file::{write_atomically, write_atomically_with};
 pub use fio_json::render_fio_json;
 pub use html::render_html;
-pub use json::{render_json, render_json_document};
+pub use json::{pretty, render_json, render_json_document};
 pub use levels::{Level, render_levels_text};
 pub use reproduction::{
     ReproductionRow, RowKind, RowSeries, Verdict, render_reproduction_csv, render_reproduction_text,
 };
-pub use schema::{Fault, RESULT_SCHEMA, faults};
+pub use schema::{Fault, RESULT_SCHEMA, faults, is_number};
 pub use simulation::render_simulations_text;
+pub use sweep::{SweepRow, SweepTable, USABLE_SHARE, render_sweep_text};
 pub use text::{broken, render_detail, render_text};
 pub use workload::render_workload_text;
 
@@ -117,6 +119,8 @@ pub struct ReportContext {
     pub workload_stats: Vec<(String, TraceStats)>,
     /// Advice on a cache (`cache advise`), with the LRU curve at every size at which it falls.
     pub advice: Vec<(Advice, Vec<Point>)>,
+    /// What a sweep gave (`sweep`).
+    pub sweep: Option<SweepTable>,
 }
 
 /// A report could not be made or written.

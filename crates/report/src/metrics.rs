@@ -4,7 +4,7 @@ use crate::number::Kind::{self, Bytes, Count, Nanos, Rate, Ratio, Real};
 use Better::{Higher, Lower, Neither};
 use nandscape_core::Cause;
 use nandscape_sim::RunResult;
-use nandscape_sim::result::{CacheResult, LatencySummary};
+use nandscape_sim::result::{CacheResult, LatencySummary, Spread};
 
 /// Which direction is good, for marking the best run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,39 @@ const fn metric(
     value: fn(&RunResult) -> Option<f64>,
 ) -> Metric {
     Metric { group, name, about, kind, better, value }
+}
+
+/// Keys of the figures whose spread over seeds a document has.
+const SPREADS: [(&str, &str, &str); 11] = [
+    ("", "WAF", "waf_bytes"),
+    ("hits", "reads", "cache.read_hit_ratio"),
+    ("hits", "writes", "cache.write_hit_ratio"),
+    ("throughput", "write", "throughput.write_bytes_per_s"),
+    ("throughput", "read", "throughput.read_bytes_per_s"),
+    ("write latency", "p50", "latency_ns.write.p50"),
+    ("write latency", "p99", "latency_ns.write.p99"),
+    ("read latency", "p50", "latency_ns.read.p50"),
+    ("read latency", "p99", "latency_ns.read.p99"),
+    ("erases", "total", "flash.erases"),
+    ("GC", "moved", "gc.moved_pages"),
+];
+
+impl Metric {
+    /// Least, mean and largest value of a run with several seeds.
+    pub fn spread(&self, result: &RunResult) -> Option<Spread> {
+        let (.., key) = SPREADS.iter().find(|(group, name, _)| (*group, *name) == (self.group, self.name))?;
+        spread(result, key)
+    }
+
+    /// The value, of a run with several seeds their mean.
+    pub fn mean(&self, result: &RunResult) -> Option<f64> {
+        self.spread(result).map(|spread| spread.mean).or_else(|| (self.value)(result))
+    }
+}
+
+/// Least, mean and largest value of a figure of a run with several seeds, by its key.
+pub(crate) fn spread(result: &RunResult, key: &str) -> Option<Spread> {
+    result.run.seeds.as_ref()?.spread.get(key).copied()
 }
 
 /// A figure of a distribution, which is none where nothing was measured.

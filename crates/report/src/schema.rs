@@ -61,6 +61,26 @@ pub fn faults(document: &Value) -> Vec<Fault> {
     faults
 }
 
+/// Whether a dotted key is a number in some document. Places in lists are numbers: `sets.0.waf`.
+pub fn is_number(key: &str) -> bool {
+    fn resolved(mut schema: &'static Value) -> &'static Value {
+        loop {
+            schema = match (schema["$ref"].as_str(), schema["anyOf"].as_array()) {
+                (Some(reference), _) => definition(reference),
+                (None, Some(choices)) => &choices[0],
+                (None, None) => return schema,
+            };
+        }
+    }
+    let step = |schema: &'static Value, key: &str| {
+        let own = schema["properties"].get(key).or_else(|| schema.get("additionalProperties"));
+        let item = || key.parse::<u32>().ok().and_then(|_| schema.get("items"));
+        own.or_else(item).map(resolved)
+    };
+    let found = key.split('.').try_fold(definition("#/$defs/run"), step);
+    found.is_some_and(|schema| types(schema).iter().any(|name| ["integer", "number"].contains(name)))
+}
+
 fn definition(reference: &str) -> &'static Value {
     SCHEMA.pointer(reference.trim_start_matches('#')).expect("the schema refers to its own definitions")
 }
@@ -232,5 +252,17 @@ mod tests {
                 assert!(schema["properties"].get(key.as_str().unwrap()).is_some(), "{key}");
             }
         });
+    }
+
+    #[test]
+    fn keys_of_numbers_are_known() {
+        for key in
+            ["waf_bytes", "latency_ns.write.p99_9", "cost.dram_bytes", "flash.by_cause.gc.programs", "seed"]
+        {
+            assert!(is_number(key), "{key}");
+        }
+        for key in ["", "waf_byte", "latency_ns", "config.ftl.op", "version", "latency_ns.write.p99_9.x"] {
+            assert!(!is_number(key), "{key}");
+        }
     }
 }

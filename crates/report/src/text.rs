@@ -12,7 +12,7 @@ use crate::{Output, ReportError, Run};
 use nandscape_core::ObjectReport;
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
-use nandscape_sim::result::LatencySummary;
+use nandscape_sim::result::{LatencySummary, Spread};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -40,6 +40,12 @@ pub fn render_text(runs: &[Run]) -> String {
         if let Some(table) = cause_table(&group) {
             let _ = write!(out, "\n{}", table.render());
         }
+        if let Some(table) = seeds_table(&group) {
+            let _ = write!(out, "\n{}", table.render());
+            out.push_str(
+                "figures by cause, checks and notes: of the seed with the median write amplification\n",
+            );
+        }
     }
     remarks(&mut out, runs);
     out
@@ -60,7 +66,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
         .map(|(format, requests)| format!("{}, {} requests", printable(format), grouped(requests)))
         .collect();
     let spec = printable(&first.workload.spec);
-    let _ = writeln!(out, "workload {spec} ({}, seed {})", read_as.join(" or "), first.run.seed);
+    let _ = writeln!(out, "workload {spec} ({}, {})", read_as.join(" or "), seeds_of(first));
     let mut caches: Vec<String> =
         runs.iter().filter_map(|run| run.result.cache.as_ref()).map(crate::cached::describe).collect();
     caches.dedup();
@@ -85,6 +91,17 @@ fn heading(out: &mut String, runs: &[&Run]) {
     for (who, note) in cautions(runs.iter().copied(), "all") {
         let who = if runs.len() > 1 { format!("{}: ", printable(&who)) } else { String::new() };
         let _ = writeln!(out, "caution  {who}{}", printable(&note));
+    }
+}
+
+/// The seed of a run, or how many it is the middle of.
+fn seeds_of(result: &RunResult) -> String {
+    match &result.run.seeds {
+        None => format!("seed {}", result.run.seed),
+        Some(seeds) => {
+            let all: Vec<String> = seeds.used.iter().map(u64::to_string).collect();
+            format!("means of {} seeds: {}", all.len(), all.join(", "))
+        }
     }
 }
 
@@ -132,7 +149,7 @@ fn summary_table(runs: &[&Run]) -> Table {
     let first = if runs.iter().any(|run| run.result.cache.is_some()) { "cache" } else { "FTL" };
     table.column(Head::text(first), runs.iter().map(name));
     for metric in SUMMARY {
-        let values: Vec<Option<f64>> = runs.iter().map(|run| (metric.value)(&run.result)).collect();
+        let values: Vec<Option<f64>> = runs.iter().map(|run| metric.mean(&run.result)).collect();
         let is_above = metric.name == "usable" && same_capacity(runs).is_some();
         if values.iter().any(Option::is_some) && !is_above {
             let unit = if (metric.group, metric.name) == ("GC", "moved") { "pages" } else { "" };
@@ -140,6 +157,37 @@ fn summary_table(runs: &[&Run]) -> Table {
         }
     }
     table
+}
+
+/// Figures whose spread is worth a column.
+const SPREAD: [(&str, &str); 6] = [
+    ("", "WAF"),
+    ("hits", "reads"),
+    ("throughput", "write"),
+    ("throughput", "read"),
+    ("write latency", "p99"),
+    ("read latency", "p99"),
+];
+
+/// Least and largest values over the seeds; `None` where every run has one seed.
+fn seeds_table(runs: &[&Run]) -> Option<Table> {
+    runs.iter().find(|run| run.result.run.seeds.is_some())?;
+    let mut table = Table::new();
+    table.column(Head::text("over seeds"), runs.iter().map(|run| printable(run.name())));
+    for metric in SUMMARY.iter().filter(|metric| SPREAD.contains(&(metric.group, metric.name))) {
+        let spreads: Vec<Option<Spread>> = runs.iter().map(|run| metric.spread(&run.result)).collect();
+        if spreads.iter().all(Option::is_none) {
+            continue;
+        }
+        // In the unit of the means above.
+        let unit = metric.kind.unit(runs.iter().filter_map(|run| metric.mean(&run.result)));
+        let group = format!("{} {}", metric.group, metric.name);
+        for (name, of) in [("min", (|s| s.min) as fn(&Spread) -> f64), ("max", |s| s.max)] {
+            let cell = |spread: &Option<Spread>| or_dash(*spread, |spread| unit.show(of(&spread)));
+            table.column(Head::number(group.trim(), name, unit.name), spreads.iter().map(cell));
+        }
+    }
+    Some(table)
 }
 
 /// Write amplification of several runs by what programs were for; `None` where hosts wrote all of them.
@@ -216,6 +264,10 @@ pub fn render_detail(run: &Run) -> String {
     out.push('\n');
     for (name, value) in detail_pairs(&run.result) {
         let _ = writeln!(out, "  {name:<22} {value}");
+    }
+    if let Some(table) = seeds_table(&[run]) {
+        let _ =
+            write!(out, "\nfigures above and below are of seed {}\n{}", run.result.run.seed, table.render());
     }
     out.push_str(&cache_text(run));
     if !run.result.flash.by_cause.is_empty() {

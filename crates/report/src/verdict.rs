@@ -1,6 +1,7 @@
 //! What runs of one workload come to, in a few sentences that stand above their figures.
 
 use crate::Run;
+use crate::metrics::spread;
 use crate::number::{Kind, grouped, printable};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
@@ -47,7 +48,8 @@ fn doubts(run: &Run, check: &str) -> bool {
 /// adds its own, a store of files does not. So write amplification does not compare stacks.
 fn programmed(result: &RunResult, in_all: bool) -> Option<f64> {
     let written = if in_all { result.host.write_bytes as f64 } else { 1.0 };
-    Some(result.waf.bytes? * written).filter(|bytes| *bytes > 0.0)
+    let waf = spread(result, "waf_bytes").map(|spread| spread.mean).or(result.waf.bytes)?;
+    Some(waf * written).filter(|bytes| *bytes > 0.0)
 }
 
 const NOTHING_ERASED: &str =
@@ -71,7 +73,7 @@ fn silence(runs: &[&Run]) -> Option<String> {
 }
 
 fn flash_of_one(result: &RunResult) -> Option<String> {
-    let waf = result.waf.bytes?;
+    let waf = programmed(result, false)?;
     let copied = result.flash.by_cause.get("gc").map_or(0, |counts| counts.programs);
     let share = copied as f64 * 100.0 / result.flash.programs.max(1) as f64;
     Some(format!(
@@ -121,13 +123,26 @@ fn flash_of_several<'a>(runs: &[&'a Run]) -> (Option<String>, &'a Run) {
     } else {
         ""
     };
+    let unclear = if is_mixed { String::new() } else { unclear(best, &flash[1..]) };
     let text = format!(
-        "{} programs the least flash, {}{of}{settled}{rest}{}.",
+        "{} programs the least flash, {}{of}{settled}{rest}{}{unclear}.",
         name(best),
         amount(&flash[0]),
         others.join(", ")
     );
     (Some(text), best)
+}
+
+/// Which other runs the seeds do not tell from the best.
+fn unclear(best: &Run, others: &[(&Run, f64)]) -> String {
+    let waf = |run: &Run| spread(&run.result, "waf_bytes");
+    let reaches = |run: &Run| waf(best).zip(waf(run)).is_some_and(|(best, other)| other.min <= best.max);
+    let names: Vec<String> =
+        others.iter().filter(|(run, _)| reaches(run)).take(NAMED).map(|(run, _)| name(run)).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("; the ranges over the seeds overlap with {}", names.join(", "))
 }
 
 type Summary = fn(&RunResult) -> &LatencySummary;
@@ -141,7 +156,11 @@ fn percentile(runs: &[&Run]) -> Option<(&'static str, Summary)> {
 
 fn latencies(runs: &[&Run]) -> Option<String> {
     let (what, of) = percentile(runs)?;
-    let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, of(&run.result).p99 as f64)).collect();
+    let key = format!("latency_ns.{}.p99", what.trim_end_matches('s'));
+    let p99 = |run: &Run| {
+        spread(&run.result, &key).map_or_else(|| of(&run.result).p99 as f64, |spread| spread.mean)
+    };
+    let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, p99(run))).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (first, last) = (times[0], times[times.len() - 1]);
     let time = |(run, ns): (&Run, f64)| {

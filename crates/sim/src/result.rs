@@ -3,6 +3,7 @@
 mod chunks;
 mod jobs;
 mod lifetime;
+mod seeds;
 mod trust;
 mod zones;
 
@@ -11,6 +12,7 @@ pub use jobs::{
     DirectionResult, JobResult, LatencyLevel, LatencyPoint, PercentilesOf, RateSamples, SyncResult,
 };
 pub use lifetime::LifetimeResult;
+pub use seeds::{SeedsResult, Spread};
 pub use trust::TrustNote;
 pub use zones::{ZoneShown, ZonesResult};
 
@@ -118,6 +120,9 @@ pub struct RunIdentity {
     /// Options of the job file's global sections, as typed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job_defaults: BTreeMap<String, String>,
+    /// The same with other seeds; absent for a run of one seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<SeedsResult>,
 }
 
 /// Write amplification; null without writes.

@@ -33,7 +33,7 @@ use nandscape_host::fs::Below;
 use nandscape_media::scheduler::SchedulerEntry;
 use nandscape_media::{NandOptions, Options, Packing, Timing};
 use nandscape_sim::{Pacing, Precondition};
-pub use typed::Typed;
+pub use typed::{Sources, Typed};
 use xxhash_rust::xxh3::xxh3_64;
 
 const U32: u64 = u32::MAX as u64;
@@ -316,6 +316,18 @@ impl StackConfig {
             device.remove("preset");
         }
         toml::to_string(&table).expect("a table of scalars is valid TOML")
+    }
+
+    /// The same configuration with another seed.
+    ///
+    /// # Errors
+    ///
+    /// None for a configuration that was checked.
+    pub fn with_seed(&self, seed: u64) -> Result<Self> {
+        let mut typed = Typed::new();
+        typed.merge_text("the configuration", &self.to_toml())?;
+        typed.set("workload.seed", &seed.to_string())?;
+        typed.check()
     }
 
     /// The value of a dotted key, as a person would type it; `None` where it has none.

@@ -30,7 +30,7 @@ pub enum RunError {
     },
     #[error("{0}")]
     Jobs(String),
-    #[error("standard input ('-') is given as more than one workload: expected it once")]
+    #[error("standard input ('-') can be read once: expected it as one workload, with one seed")]
     StdinTwice,
     #[error("cannot start {jobs} jobs: {message}")]
     Threads { jobs: usize, message: String },

@@ -5,6 +5,7 @@ use crate::config::{self, ConfigError, Result, StackConfig};
 use crate::error::RunError;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
 use crate::request_log::IoLogs;
+use crate::seeds::{joined, seeded};
 use nandscape_jobs::JobFile;
 use nandscape_report::Run;
 use nandscape_sim::{JobOptions, RequestLog, run_jobs};
@@ -95,13 +96,20 @@ fn run(
 pub(crate) fn compare_job_files(
     configs: &[StackConfig],
     workloads: &[String],
-    compare: CompareOptions,
+    compare: CompareOptions<'_>,
     options: &RunOptions<'_>,
 ) -> Result<Vec<Run>, RunError> {
     let mut files = Vec::new();
     for path in workloads {
         files.push((path, JobFile::read(path)?));
     }
+    let own;
+    let configs = if compare.seeds.is_empty() {
+        configs
+    } else {
+        own = seeded(&configs.iter().collect::<Vec<_>>(), compare.seeds)?;
+        &own[..]
+    };
     let points: Vec<(&StackConfig, &String, &JobFile)> = files
         .iter()
         .flat_map(|(path, file)| configs.iter().map(move |config| (config, *path, file)))
@@ -131,6 +139,7 @@ pub(crate) fn compare_job_files(
     {
         return Err(error.into());
     }
+    let mut runs = joined(runs, compare.seeds.len().max(1));
     let mut notes: Vec<String> = left_out.iter().map(|error| format!("left out: {error}")).collect();
     notes.dedup();
     for run in &mut runs {

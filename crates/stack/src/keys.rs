@@ -58,8 +58,12 @@ pub(crate) fn take_table(table: &mut toml::Table, key: &str, dotted: &str) -> Re
     }
 }
 
-/// The text of a scalar, as a person would type it.
-pub(crate) fn text_of(key: &str, value: &toml::Value) -> Result<String> {
+/// The text of a scalar, as a person would type it. `key` names it in errors.
+///
+/// # Errors
+///
+/// Tables and dates.
+pub fn text_of(key: &str, value: &toml::Value) -> Result<String> {
     Ok(match value {
         toml::Value::String(s) => s.clone(),
         toml::Value::Integer(i) => i.to_string(),

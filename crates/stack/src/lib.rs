@@ -15,6 +15,7 @@
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
+//! * [`fn@values`]: lists and ranges of values, as typed.
 //! * [`past_runs`]: results of earlier runs, to be compared again.
 
 pub mod build;
@@ -38,20 +39,24 @@ mod past;
 pub mod presets;
 mod request_log;
 mod run;
+mod seeds;
 pub mod stacks;
 pub mod storing;
 mod timing;
 mod trust;
+mod values;
 
 pub use build::{build, build_subsystem};
 pub use config::cache;
-pub use config::{ConfigError, StackConfig, Typed};
+pub use config::{ConfigError, Sources, StackConfig, Typed};
 pub use error::RunError;
 pub use fit::{Fitted, Said, fit, has_footprint, said};
+pub use keys::text_of;
 pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snapshot};
 pub use nandscape_report::Run;
 pub use options::{CompareOptions, RunOptions, pool};
 pub use past::{Past, past_runs};
-pub use run::{compare, replay};
+pub use run::{compare, replay, replay_seeds};
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};
+pub use values::{MOST_VALUES, seeds, values};

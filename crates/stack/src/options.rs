@@ -43,9 +43,11 @@ pub const PROGRAM_COUNT_PAGES: u32 = 16 << 20;
 
 /// How to compare.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CompareOptions {
+pub struct CompareOptions<'a> {
     /// Runs at the same time; `None` for one per core.
     pub jobs: Option<usize>,
+    /// Seeds that every configuration runs with, as one run; none for the seeds of the configurations.
+    pub seeds: &'a [u64],
     /// Leave out layers that cannot run on the device at all, with a note in every result, instead of
     /// refusing the comparison.
     pub skip_unsuited: bool,

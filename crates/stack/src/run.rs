@@ -7,6 +7,7 @@ use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
+use crate::seeds::{joined, seeded, with_spread};
 use crate::trust;
 use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
@@ -40,6 +41,26 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     replay_on(&mut *subsystem, config, workload, (&mut open(0)?, Some(&open)), &config.label(), options)
 }
 
+/// Replays a workload on one configuration with each of these seeds, several at a time. The run that it gives
+/// is the one with the median write amplification, and has the spread of all.
+///
+/// # Errors
+///
+/// As [`replay`], and standard input with several seeds.
+pub fn replay_seeds(
+    config: &StackConfig,
+    workload: &str,
+    seeds: &[u64],
+    options: &RunOptions<'_>,
+) -> Result<Run, RunError> {
+    if workload == "-" && seeds.len() > 1 {
+        return Err(RunError::StdinTwice);
+    }
+    let one = |seed: &u64| replay(&config.with_seed(*seed)?, workload, options);
+    let runs = pool(None)?.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
+    Ok(with_spread(runs))
+}
+
 /// Whether the workload is read several times: it brings about a steady state before it is counted.
 fn is_repeated(config: &StackConfig) -> bool {
     config.workload.get(config::UNTIL).is_some()
@@ -48,7 +69,8 @@ fn is_repeated(config: &StackConfig) -> bool {
 /// Opens a workload for the nth repetition; 0 is the counted one.
 type Open<'a> = dyn Fn(u32) -> Result<HostReader, RunError> + 'a;
 
-/// Replays every workload on every configuration. Runs come in the order workload by workload.
+/// Replays every workload on every configuration. Runs come in the order workload by workload; those that
+/// differ only in their seed are one.
 ///
 /// All layers get the same requests: generators see the smallest capacity, and a trace that reaches past it
 /// is refused by name. File systems of a model have all of their own device. Of a recording of file
@@ -57,10 +79,11 @@ type Open<'a> = dyn Fn(u32) -> Result<HostReader, RunError> + 'a;
 pub fn compare(
     configs: &[StackConfig],
     workloads: &[String],
-    compare: CompareOptions,
+    compare: CompareOptions<'_>,
     options: &RunOptions<'_>,
 ) -> Result<Vec<Run>, RunError> {
-    if workloads.iter().filter(|workload| *workload == "-").count() > 1 {
+    let reads = compare.seeds.len().max(1);
+    if workloads.iter().filter(|workload| *workload == "-").count() * reads > 1 {
         return Err(RunError::StdinTwice);
     }
     let job_files =
@@ -97,11 +120,22 @@ pub fn compare(
     let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
     let Some(&(ref ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
     let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes), ..Target::NONE };
+    let own_seed = [configs[0].seed];
+    let (seeds, seeded) = if compare.seeds.is_empty() {
+        (&own_seed[..], suited.iter().copied().cloned().collect())
+    } else {
+        (compare.seeds, seeded(&suited, compare.seeds)?)
+    };
     let mut points = Vec::new();
     for workload in workloads {
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
-        let source = Workload::new(workload, &open_options(&configs[0]), target)?;
-        let end = source.span_bytes()?;
+        let open = |seed: &u64| {
+            let options = OpenOptions { seed: *seed, ..open_options(&configs[0]) };
+            Workload::new(workload, &options, target)
+        };
+        let sources = seeds.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let ends = sources.iter().map(Workload::span_bytes).collect::<Result<Vec<_>, _>>()?;
+        let end = ends.into_iter().max().expect("there is a seed");
         if end > capacity_bytes {
             return Err(RunError::TooLarge {
                 workload: workload.clone(),
@@ -113,13 +147,15 @@ pub fn compare(
             });
         }
         let own = capacities.iter().map(|(_, bytes, _)| *bytes);
-        for ((config, label), volume_bytes) in suited.iter().copied().zip(labels(&suited)).zip(own) {
+        for ((configs, label), volume_bytes) in seeded.chunks(seeds.len()).zip(labels(&suited)).zip(own) {
             let label = if workloads.len() == 1 { label } else { format!("{label} | {workload}") };
-            let source = source.with_target(Target { files: config.files(), volume_bytes, ..target });
-            points.push((config, workload, source, label));
+            for (config, source) in configs.iter().zip(&sources) {
+                let source = source.with_target(Target { files: config.files(), volume_bytes, ..target });
+                points.push((config, workload, source, label.clone()));
+            }
         }
     }
-    let mut runs: Vec<Run> = pool(compare.jobs)?.install(|| {
+    let runs: Vec<Run> = pool(compare.jobs)?.install(|| {
         points
             .par_iter()
             .map(|(config, workload, source, label)| {
@@ -130,6 +166,7 @@ pub fn compare(
             })
             .collect::<Result<_, RunError>>()
     })?;
+    let mut runs = joined(runs, seeds.len());
     trust::tell_alike(&mut runs);
     for run in &mut runs {
         run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));

@@ -13,7 +13,7 @@ use clap::{Args, ValueHint};
                         Exit status 1 also if one of the runs had failed.")]
 pub struct ReportArgs {
     /// Result documents, as --json and --write json=FILE of replay and compare write them (.gz, .zst, .xz
-    /// transparently); '-' for standard input.
+    /// transparently), or folders of one sweep; '-' for standard input.
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<String>,
     #[command(flatten)]

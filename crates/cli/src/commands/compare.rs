@@ -25,7 +25,15 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     for args in grid::devices(&args) {
         let (own, note) = fitted(&args, is_default)?;
         // Runs that cannot be are left out, so notes go by the configuration.
-        notes.extend(own.iter().filter_map(|config| Some((config.hash(), note.clone()?))));
+        if let Some(note) = note {
+            let seeds = args.stack.several_seeds();
+            for config in &own {
+                notes.insert(config.hash(), note.clone());
+                for seed in seeds {
+                    notes.insert(config.with_seed(*seed)?.hash(), note.clone());
+                }
+            }
+        }
         configs.extend(own);
     }
     let bar = console.progress("compare");
@@ -34,6 +42,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     // A layer that was asked for by name must run; 'all' means all that can.
     let how = CompareOptions {
         jobs: args.jobs,
+        seeds: args.stack.several_seeds(),
         skip_unsuited: all_layers
             || (args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none()),
     };

@@ -4,10 +4,8 @@
 use super::typed;
 use crate::args::CompareArgs;
 use crate::console::{Failure, Result};
+use nandscape_stack::{MOST_VALUES, values};
 use std::path::Path;
-
-/// Combinations that a comparison has at most.
-const MOST: usize = 1000;
 
 /// Devices of a list; one, or none, stays as it is.
 pub fn devices(args: &CompareArgs) -> Vec<CompareArgs> {
@@ -43,9 +41,9 @@ pub fn combinations(args: &CompareArgs) -> Result<Vec<CompareArgs>> {
             values.iter().map(of).collect::<Vec<_>>()
         };
         all = all.iter().flat_map(with).collect();
-        if all.len() > MOST {
+        if all.len() > MOST_VALUES {
             return Err(Failure::usage(format!(
-                "--set {pair}: {} combinations, and more with other lists: expected at most {MOST}",
+                "--set {pair}: {} combinations, and more with other lists: expected at most {MOST_VALUES}",
                 all.len()
             )));
         }
@@ -79,55 +77,4 @@ fn is_value(args: &CompareArgs, key: &str, value: &str) -> bool {
             })
         })
     })
-}
-
-/// The parts of a list, ranges among them; nothing for a single value.
-fn values(text: &str) -> Result<Option<Vec<String>>, String> {
-    let mut all = Vec::new();
-    for part in text.split(',').map(str::trim) {
-        match part.split_once("..") {
-            Some((from, to)) => all.extend(range(part, from, to)?),
-            None => all.push(part.to_owned()),
-        }
-    }
-    Ok(Some(all).filter(|_| text.contains(',') || text.contains("..")))
-}
-
-/// `1..8`: every whole number; `0.07..0.28:4`: so many, evenly spaced.
-fn range(part: &str, from: &str, to: &str) -> Result<Vec<String>, String> {
-    let expected = || format!("'{part}': expected a range such as 1..8, or 0.07..0.28:4 for four values");
-    if let Some((to, count)) = to.split_once(':') {
-        let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-        let (from, to) = number(from).zip(number(to)).ok_or_else(expected)?;
-        let count: usize =
-            count.trim().parse().ok().filter(|n| (2..=MOST).contains(n)).ok_or_else(expected)?;
-        let step = (to - from) / (count - 1) as f64;
-        // As many digits as a person would type.
-        let shown = |at: usize| ((from + step * at as f64) * 1e6).round() / 1e6;
-        return Ok((0..count).map(|at| shown(at).to_string()).collect());
-    }
-    let whole = |text: &str| text.trim().parse::<u64>().ok();
-    let (from, to) = whole(from).zip(whole(to)).filter(|(from, to)| from <= to).ok_or_else(expected)?;
-    if to - from >= MOST as u64 {
-        return Err(expected());
-    }
-    Ok((from..=to).map(|n| n.to_string()).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_and_ranges_are_values() {
-        let all = |text: &str| values(text).unwrap().map(|values| values.join(" "));
-        assert_eq!(all("0.07"), None);
-        assert_eq!(all("0.07,0.28").unwrap(), "0.07 0.28");
-        assert_eq!(all("1..4").unwrap(), "1 2 3 4");
-        assert_eq!(all("0,4..6, 8").unwrap(), "0 4 5 6 8");
-        assert_eq!(all("0.07..0.28:4").unwrap(), "0.07 0.14 0.21 0.28");
-        for wrong in ["1..", "4..1", "a..b", "0..1:1", "0..x:3", "1..100000", "../faults.toml"] {
-            assert!(values(wrong).unwrap_err().contains("expected a range"), "{wrong}");
-        }
-    }
 }

@@ -14,6 +14,9 @@ pub fn run(args: &NeighboursArgs, console: Console) -> Result<()> {
             "--precondition: expected none, since every namespace is filled and the writers wear the device in",
         ));
     }
+    if !args.stack.several_seeds().is_empty() {
+        return Err(Failure::usage("--seed: expected one seed; several are for replay and compare"));
+    }
     let alone_ns = units::parse_time_ns(&args.alone)
         .ok()
         .filter(|ns| *ns > 0)

@@ -36,7 +36,10 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let bar = console.progress(&config.label());
     let progress = |_: &str, progress| bar.show(progress);
     let options = run_options(&args.output, &progress)?;
-    let run = nandscape_stack::replay(&config, workload, &options);
+    let run = match args.stack.several_seeds() {
+        [] => nandscape_stack::replay(&config, workload, &options),
+        seeds => nandscape_stack::replay_seeds(&config, workload, seeds, &options),
+    };
     bar.finish();
     let mut runs = [run?];
     runs[0].result.notes.extend(note);

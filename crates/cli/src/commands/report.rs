@@ -1,17 +1,22 @@
 //! `nandscape report`.
 
-use super::{conditions, deliver, wanted};
+use super::{conditions, deliver, sweep, wanted};
 use crate::args::{OutputArgs, ReportArgs};
 use crate::console::{Console, Failure, Result};
+use nandscape_experiments::sweep::Folder;
 use nandscape_report::{DocumentError, Documents, read_documents, render_detail, render_text};
 use nandscape_stack::{Past, past_runs};
 use std::fs::File;
+use std::path::Path;
 
 pub fn run(args: &ReportArgs, console: Console) -> Result<()> {
     refuse_outputs_of_runs(&args.output)?;
     conditions(&args.output)?;
     if args.files.iter().filter(|file| *file == "-").count() > 1 {
         return Err(Failure::usage("standard input ('-') is given twice: expected it once"));
+    }
+    if args.files.iter().any(|path| Folder::is_one(Path::new(path))) {
+        return sweep::report(&args.files, &args.output, console);
     }
     let mut documents = Vec::new();
     let mut is_list = args.files.len() > 1;

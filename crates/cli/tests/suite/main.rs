@@ -10,5 +10,7 @@ mod hostile;
 mod readme;
 mod reproduce;
 mod results;
+mod seeds;
+mod sweep;
 mod trust;
 mod zones;

@@ -7,7 +7,8 @@ use nandscape_report::{Fault, RESULT_SCHEMA, faults};
 use nandscape_sim::RunResult;
 use nandscape_sim::result::{
     CacheResult, ChunksResult, DirectionResult, JobResult, LatencyLevel, LatencyPoint, LatencySummary,
-    PolicyResult, PolicyStream, RunError, SetResult, SyncResult, TrustNote, ZoneShown, ZonesResult,
+    PolicyResult, PolicyStream, RunError, SeedsResult, SetResult, Spread, SyncResult, TrustNote, ZoneShown,
+    ZonesResult,
 };
 use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
 use serde_json::{Map, Value};
@@ -61,9 +62,10 @@ fn of_every_kind(folder: &Path) -> Vec<(String, Value)> {
     let full = Path::new(ROOT).join("tests/golden/thesis/full.csv");
     let load = "uniform:count=2k,span=50%,bs=16k";
     let files = "lsm:span=16MiB,turns=0.5";
-    let kinds: [(&str, Vec<&str>); 13] = [
+    let kinds: [(&str, Vec<&str>); 14] = [
         ("plain", vec!["replay", load, "--detail", "--precondition", "fill", "--config", "small.toml"]),
         ("compare", vec!["compare", load, "--ftl", "page-map,pm-gcl", "--config", "small.toml"]),
+        ("seeds", vec!["compare", load, "--seed", "1..3", "--ftl", "page-map", "--config", "small.toml"]),
         ("jobs", vec!["replay", "two.fio", "--config", "small.toml"]),
         ("cache", vec!["compare", load, "--cache", "nandscape,flashcache,none", "--config", "small.toml"]),
         ("zones", vec!["replay", load, "--stack", "zone-map", "--scale", "1/16"]),
@@ -111,6 +113,8 @@ fn with_everything() -> Value {
         notes: vec!["a note".into()],
         ..RunResult::default()
     };
+    result.run.seeds =
+        Some(SeedsResult { used: vec![1], spread: [("waf".to_owned(), Spread::default())].into() });
     result.run.schema = 1;
     result.run.config = Value::Object(Map::new());
     result.run.job_defaults.insert("bs".into(), "4k".into());
@@ -165,7 +169,7 @@ fn with_everything() -> Value {
 /// Every key of a document but those inside `config`, with the path of tables above it; names in tables whose
 /// keys are free are left out.
 fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    const FREE: [&str; 8] = [
+    const FREE: [&str; 9] = [
         "config",
         "job_defaults",
         "flash.by_cause",
@@ -174,6 +178,7 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         "cache.bypass",
         "zones.states",
         "chunks.states",
+        "seeds.spread",
     ];
     match value {
         Value::Array(items) => items.iter().for_each(|item| keys(item, path, found)),
@@ -246,6 +251,7 @@ fn every_kind_of_result_is_as_the_schema_and_its_document_say() {
         "wear.per_block",
         "latency_ns.zone",
         "trust.check",
+        "seeds.spread",
     ] {
         assert!(found.contains(key), "no kind of run has {key}");
     }

@@ -20,18 +20,21 @@ const CAUSES: [(&str, &str); 7] = [
     ("clean", "file system cleaning"),
 ];
 
-/// Title, bytes moved, and their rate.
-type RatePart = (&'static str, fn(&RunResult) -> u64, fn(&RunResult) -> f64);
+/// Title, key of the document, bytes moved, and their rate.
+type RatePart = (&'static str, &'static str, fn(&RunResult) -> u64, fn(&RunResult) -> f64);
 /// Title, unit, and which count.
 type CountPart = (&'static str, &'static str, fn(OpCounts) -> u64);
 /// Name, total of the medium, and which count.
 type TotalPart = (&'static str, u64, fn(OpCounts) -> u64);
 
+#[derive(Default)]
 pub(super) struct Bar {
     pub name: String,
     /// Width in percent, class and tooltip.
     pub segments: Vec<(f64, String, String)>,
     pub value: String,
+    /// Least and largest value over the seeds, in percent.
+    pub spread: Option<[f64; 2]>,
 }
 
 pub(super) fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
@@ -53,6 +56,9 @@ pub(super) fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
                 );
             }
         }
+        if let Some([low, high]) = bar.spread {
+            let _ = write!(out, "<b class=\"spread\" style=\"left:{low:.3}%;width:{:.3}%\"></b>", high - low);
+        }
         let _ = writeln!(out, "</div></td><td>{}</td></tr>", bar.value);
     }
     out.push_str("</tbody></table></div>\n");
@@ -62,36 +68,50 @@ pub(super) fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
 /// Total throughput of every run, reads and writes apart where a workload has both.
 pub(super) fn throughput(page: &Page<'_>) -> String {
     let parts: [RatePart; 2] = [
-        ("Write throughput", |r| r.host.write_bytes, |r| r.speed.throughput.write_bytes_per_s),
-        ("Read throughput", |r| r.host.read_bytes, |r| r.speed.throughput.read_bytes_per_s),
+        (
+            "Write throughput",
+            "throughput.write_bytes_per_s",
+            |r| r.host.write_bytes,
+            |r| r.speed.throughput.write_bytes_per_s,
+        ),
+        (
+            "Read throughput",
+            "throughput.read_bytes_per_s",
+            |r| r.host.read_bytes,
+            |r| r.speed.throughput.read_bytes_per_s,
+        ),
     ];
     let mut out = String::new();
-    for (title, bytes, rate) in parts {
+    for (title, key, bytes, rate) in parts {
         for group in &page.groups {
             let members: Vec<usize> = group.members.clone();
             if members.iter().all(|i| bytes(&page.runs[*i].result) == 0) {
                 continue;
             }
-            let rates: Vec<f64> = members.iter().map(|i| rate(&page.runs[*i].result)).collect();
-            let max = rates.iter().copied().fold(0.0, f64::max);
+            let spread = |i: usize| crate::metrics::spread(&page.runs[i].result, key);
+            let mean = |i: usize| spread(i).map_or_else(|| rate(&page.runs[i].result), |spread| spread.mean);
+            let most = |i: usize| spread(i).map_or_else(|| rate(&page.runs[i].result), |spread| spread.max);
+            let max = members.iter().map(|i| most(*i)).fold(0.0, f64::max);
             let bars: Vec<Bar> = members
                 .iter()
-                .zip(&rates)
-                .map(|(i, rate)| Bar {
+                .map(|i| Bar {
                     name: page.name(*i),
                     segments: vec![(
-                        percent(*rate, max),
+                        percent(mean(*i), max),
                         format!("c{}", page.colours[*i] % super::COLOURS),
                         String::new(),
                     )],
-                    value: format!("{:.1}", rate / 1e6),
+                    value: format!("{:.1}", mean(*i) / 1e6),
+                    spread: spread(*i).map(|spread| [spread.min, spread.max].map(|rate| percent(rate, max))),
                 })
                 .collect();
-            let about = if page.groups.len() > 1 {
-                format!("MB/s (1e6) of the whole run, {}", text(group.spec))
-            } else {
-                "MB/s (1e6) of the whole run".to_owned()
-            };
+            let mut about = "MB/s (1e6) of the whole run".to_owned();
+            if members.iter().any(|i| spread(*i).is_some()) {
+                about += ", mean and range over the seeds";
+            }
+            if page.groups.len() > 1 {
+                let _ = write!(about, ", {}", text(group.spec));
+            }
             out.push_str(&chart(title, &about, &bars));
         }
     }
@@ -158,6 +178,7 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
                         })
                         .collect(),
                     value: grouped(total(i)),
+                    ..Bar::default()
                 })
                 .collect();
             out.push_str(&chart(title, unit, &bars));

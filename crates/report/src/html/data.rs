@@ -36,6 +36,7 @@ pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
         "groups": groups,
         "runs": runs.into_iter().map(|(_, run)| run).collect::<Vec<_>>(),
         "caches": super::caches::charts(&context.advice),
+        "sweep": context.sweep.as_ref().map(super::sweep::data),
         "figures": super::figures::charts(&context.reproduction),
         "workloads": super::stats::charts(&context.workload_stats),
     })

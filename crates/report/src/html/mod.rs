@@ -18,6 +18,7 @@ mod maps;
 mod over_data;
 mod sections;
 mod stats;
+mod sweep;
 mod tables;
 mod values;
 mod zones;
@@ -135,7 +136,11 @@ impl<'a> Page<'a> {
 /// The page. Runs may be none (`reproduce` and `trace stats` have parts of their own in the context).
 pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
     let page = Page::new(runs);
-    let title = if context.title.is_empty() { default_title(&page) } else { context.title.clone() };
+    let title = match &context.sweep {
+        _ if !context.title.is_empty() => context.title.clone(),
+        Some(sweep) => format!("Sweep over {}", sweep.axes.join(" x ")),
+        None => default_title(&page),
+    };
     let mut parts: Vec<(&str, &str, String)> = Vec::new();
     if !context.reproduction.is_empty() {
         parts.push(("reproduction", "Published and measured", tables::reproduction(&context.reproduction)));
@@ -152,6 +157,10 @@ pub fn render_html(runs: &[Run], context: &ReportContext) -> String {
         parts.push(("zones", "Zones, chunks and objects", zones::zones(&page)));
         parts.push(("wear", "Wear", sections::wear(&page)));
         parts.push(("cost", "Cost", tables::cost(&page)));
+    }
+    if let Some(table) = &context.sweep {
+        parts.push(("sweep", "Sweep", sweep::sweep(table)));
+        parts.push(("points", "Points", sweep::table(table)));
     }
     if !context.advice.is_empty() {
         parts.push(("caches", "Misses by size of the cache", caches::caches(&context.advice)));

@@ -30,6 +30,12 @@ pub(super) fn header(
     } else if page.groups.len() > 1 {
         facts.push(("Workloads", page.groups.iter().map(|g| g.spec).collect::<Vec<_>>().join(", ")));
     }
+    if let Some(sweep) = &context.sweep {
+        if !sweep.workload.is_empty() {
+            facts.push(("Workload", sweep.workload.clone()));
+        }
+        facts.push(("Sweep", sweep.size()));
+    }
     let mut devices: Vec<String> = page.shapes.iter().flatten().map(crate::shape::Shape::describe).collect();
     devices.dedup();
     match devices.as_slice() {
@@ -37,7 +43,11 @@ pub(super) fn header(
         [device] => facts.push(("Device", device.clone())),
         several => facts.push(("Devices", format!("{} different, see Configuration", several.len()))),
     }
-    let mut seeds: Vec<String> = page.runs.iter().map(|r| r.result.run.seed.to_string()).collect();
+    let used = |run: &Run| match &run.result.run.seeds {
+        Some(seeds) => seeds.used.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+        None => run.result.run.seed.to_string(),
+    };
+    let mut seeds: Vec<String> = page.runs.iter().map(used).collect();
     seeds.dedup();
     if !seeds.is_empty() {
         facts.push(("Seed", seeds.join(", ")));

@@ -111,6 +111,7 @@ fn mix(stats: &TraceStats) -> String {
             name: name.to_owned(),
             segments: vec![(percent(amount.requests as f64, max), format!("c{colour}"), String::new())],
             value: format!("{} · {}", grouped(amount.requests), format_bytes(amount.bytes)),
+            ..Bar::default()
         })
         .collect();
     chart("Mix", "requests · bytes", &bars)
@@ -139,6 +140,7 @@ fn sizes(stats: &TraceStats) -> String {
                     (percent(reads as f64, max), "c1".to_owned(), format!("reads: {}", grouped(reads))),
                 ],
                 value: grouped(count(&stats.sizes, *p)),
+                ..Bar::default()
             }
         })
         .collect();
@@ -155,6 +157,7 @@ fn common_sizes(stats: &TraceStats) -> String {
             name: format_bytes(size.bytes),
             segments: vec![(percent(size.requests as f64, max), "c5".to_owned(), String::new())],
             value: share(size.requests, stats.sizes.count),
+            ..Bar::default()
         })
         .collect();
     if bars.is_empty() { String::new() } else { chart("Most common sizes", "of reads and writes", &bars) }

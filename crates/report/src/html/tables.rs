@@ -26,7 +26,7 @@ fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
             .members
             .iter()
             .filter(|i| page.runs[**i].is_complete())
-            .filter_map(|i| Some((*i, (metric.value)(&page.runs[*i].result)?)))
+            .filter_map(|i| Some((*i, metric.mean(&page.runs[*i].result)?)))
             .collect();
         let Some(first) = values.first() else { continue };
         let pick = match metric.better {
@@ -102,8 +102,12 @@ pub(super) fn summary(page: &Page<'_>) -> String {
         let (name, workload) = (page.name(i), page.workload_cell(i));
         let _ = write!(body, "<tr{class}><th scope=\"row\" class=\"left\">{name}{status}</th>{workload}");
         for (metric, is_best) in used.iter().zip(&marks) {
-            let value = (metric.value)(&run.result);
-            let shown = value.map_or("–".to_owned(), |v| unit_of(page, metric).show(v));
+            let unit = unit_of(page, metric);
+            let mut shown = metric.mean(&run.result).map_or("–".to_owned(), |v| unit.show(v));
+            if let Some(spread) = metric.spread(&run.result) {
+                let [min, max] = [spread.min, spread.max].map(|v| unit.show(v));
+                let _ = write!(shown, "<span class=\"unit\">{min} – {max}</span>");
+            }
             if is_best[i] {
                 let _ = write!(body, "<td><b>{shown}</b></td>");
             } else {
@@ -117,11 +121,17 @@ pub(super) fn summary(page: &Page<'_>) -> String {
     } else {
         "Hover over a heading for its meaning."
     };
-    frame("Summary table", caption, &head, &body)
+    let seeds = if page.runs.iter().any(|run| run.result.run.seeds.is_some()) {
+        " Means over the seeds, with the least and the largest value below; all other parts of the page are of the seed \
+         with the median write amplification."
+    } else {
+        ""
+    };
+    frame("Summary table", &format!("{caption}{seeds}"), &head, &body)
 }
 
 fn unit_of(page: &Page<'_>, metric: &Metric) -> crate::number::Unit {
-    metric.kind.unit(page.runs.iter().filter_map(|run| (metric.value)(&run.result)))
+    metric.kind.unit(page.runs.iter().filter_map(|run| metric.mean(&run.result)))
 }
 
 fn head_text(page: &Page<'_>, metric: &Metric) -> String {

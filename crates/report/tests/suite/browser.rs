@@ -175,6 +175,12 @@ fn curves_of_caches_draw() {
 }
 
 #[test]
+fn a_sweep_draws_its_front_and_its_lines() {
+    let context = ReportContext { sweep: Some(sample::sweep("zipf")), ..ReportContext::default() };
+    check(&render_html(&[], &context), 1000, &["sweep-front-0", "sweep-line-0", "sweep-line-1"]);
+}
+
+#[test]
 fn figures_of_an_experiment_over_time_draw() {
     let context = ReportContext { reproduction: sample::rows_over_time(), ..ReportContext::default() };
     check(&render_html(&[], &context), 1000, &["figure-0", "figure-1"]);

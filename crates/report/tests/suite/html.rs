@@ -56,6 +56,7 @@ fn evil_context() -> ReportContext {
         reproduction: vec![row],
         workload_stats: vec![(EVIL.into(), sample::workload_stats())],
         advice: vec![sample::advice(EVIL)],
+        sweep: Some(sample::sweep(EVIL)),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::keys::{ConfigError, Result, shape};
 use crate::kinds::{KINDS, layers};
 use crate::presets::PRESETS;
 use nandscape_core::registry;
+use std::path::Path;
 
 /// Configuration as typed: nested tables.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +16,66 @@ pub struct Typed {
     set: Vec<(String, String)>,
 }
 
+/// What a configuration is made of, as flags name it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sources<'a> {
+    /// Device preset, or a TOML file; replaces the device of the configuration file.
+    pub device: Option<&'a str>,
+    /// Configuration file.
+    pub config: Option<&'a str>,
+    /// Interface of the flash.
+    pub stack: Option<&'a str>,
+    /// Translation layer.
+    pub ftl: Option<&'a str>,
+    /// `1/N`.
+    pub scale: Option<&'a str>,
+    /// `key=value`, a later one over an earlier one.
+    pub sets: &'a [String],
+}
+
 impl Typed {
+    /// What was typed, merged: device preset, then the file, then flags.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read, unknown presets, settings that are no `key=value`.
+    pub fn of(sources: Sources<'_>) -> Result<Self> {
+        let mut typed = Self::new();
+        if let Some(device) = sources.device {
+            typed.merge_device(device)?;
+        }
+        if let Some(path) = sources.config {
+            typed.merge_file(path)?;
+            // The device replaces that of the file, while the file's other tables override those of the
+            // preset.
+            if let Some(device) = sources.device {
+                let mut again = Self::new();
+                again.merge_device(device)?;
+                typed.replace_table(&again, "device");
+            }
+        }
+        if let Some(stack) = sources.stack {
+            typed.set_stack(stack)?;
+        }
+        if let Some(ftl) = sources.ftl {
+            typed.set_ftl(ftl)?;
+        }
+        if let Some(scale) = sources.scale {
+            typed.set("device.scale", scale)?;
+        }
+        sources.sets.iter().try_for_each(|pair| typed.set_pair(pair))?;
+        Ok(typed)
+    }
+
+    /// Lays a preset or a TOML file over what is there.
+    fn merge_device(&mut self, device: &str) -> Result<()> {
+        if Path::new(device).extension().is_some_and(|e| e == "toml") {
+            self.merge_file(device)
+        } else {
+            self.merge_preset(device)
+        }
+    }
+
     /// The default device and translation layer, without any key.
     pub fn new() -> Self {
         Self::default()

@@ -96,7 +96,7 @@ fn a_job_file_compares_layers_and_does_not_mix_with_traces() {
             typed.check().unwrap()
         })
         .collect();
-    let how = CompareOptions { jobs: Some(1), skip_unsuited: false };
+    let how = CompareOptions { jobs: Some(1), ..CompareOptions::default() };
     let options = RunOptions::default();
     let runs = compare(&configs, std::slice::from_ref(&path), how, &options).unwrap();
     assert_eq!(runs.iter().map(|run| run.label.as_str()).collect::<Vec<_>>(), ["page-map", "pm-gcl"]);

@@ -12,7 +12,7 @@ use nandscape_core::{
 use nandscape_policies::simulate::Accesses;
 use nandscape_policies::simulate::advice::{Advice, advise};
 use nandscape_policies::simulate::curve::{Curve, Point};
-use nandscape_report::{ReproductionRow, RowKind, RowSeries, Run};
+use nandscape_report::{ReproductionRow, RowKind, RowSeries, Run, SweepRow, SweepTable};
 use nandscape_sim::RunResult;
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
@@ -527,4 +527,33 @@ pub fn zoned_runs(zones: u32) -> Vec<Run> {
         });
     }
     runs
+}
+
+/// A sweep over two axes with two seeds, in which one run failed.
+pub fn sweep(workload: &str) -> SweepTable {
+    let mut rows = Vec::new();
+    for (point, (op, victim)) in
+        (0..).zip([("0.07", "greedy"), ("0.07", workload), ("0.28", "greedy"), ("0.28", workload)])
+    {
+        for seed in [1, 2] {
+            let failed = (point, seed) == (3, 2);
+            let waf = 4.0 - f64::from(point) * 0.7 + seed as f64 * 0.01;
+            rows.push(SweepRow {
+                point,
+                values: vec![op.to_owned(), victim.to_owned()],
+                seed,
+                metrics: vec![(!failed).then_some(waf), (!failed).then_some(1e6 / waf), Some(4096.0)],
+                error: failed.then(|| workload.to_owned()),
+                workload_hash: Some(format!("{seed}")),
+            });
+        }
+    }
+    let metrics = ["waf_bytes", "latency_ns.all.p99_9", "cost.dram_bytes"].map(str::to_owned).to_vec();
+    SweepTable {
+        workload: workload.to_owned(),
+        axes: vec!["ftl.op".into(), "ftl.victim".into()],
+        metrics,
+        rows,
+        planned: 8,
+    }
 }
