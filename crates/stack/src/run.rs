@@ -10,7 +10,7 @@ use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, po
 use crate::trust;
 use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{ReplayError, ReplayOptions, UntilSteady};
+use nandscape_sim::{Progress, ReplayError, ReplayOptions, UntilSteady};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -101,7 +101,7 @@ pub fn compare(
     for workload in workloads {
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
         let source = Workload::new(workload, &open_options(&configs[0]), target)?;
-        let end = source.span_bytes()?;
+        let (end, requests) = source.span()?;
         if end > capacity_bytes {
             return Err(RunError::TooLarge {
                 workload: workload.clone(),
@@ -116,17 +116,26 @@ pub fn compare(
         for ((config, label), volume_bytes) in suited.iter().copied().zip(labels(&suited)).zip(own) {
             let label = if workloads.len() == 1 { label } else { format!("{label} | {workload}") };
             let source = source.with_target(Target { files: config.files(), volume_bytes, ..target });
-            points.push((config, workload, source, label));
+            points.push((config, workload, source, label, requests));
         }
     }
+    let tell = |label: &str, requests, expected| {
+        (options.progress)(label, Progress { preconditioning: false, requests, expected });
+    };
+    // All runs are known before the first one begins.
+    points.iter().for_each(|(.., label, requests)| tell(label, 0, *requests));
     let mut runs: Vec<Run> = pool(compare.jobs)?.install(|| {
         points
             .par_iter()
-            .map(|(config, workload, source, label)| {
+            .map(|(config, workload, source, label, _)| {
                 let mut subsystem = build(config, build_options(config, options))?;
                 let setup = config.policy_setup(capacity_bytes);
                 let open = |n| config.host.wrap(setup, &mut || source.open_again(n));
-                replay_on(&mut *subsystem, config, workload, (&mut open(0)?, Some(&open)), label, options)
+                let reader = (&mut open(0)?, Some(&open as &Open<'_>));
+                let run = replay_on(&mut *subsystem, config, workload, reader, label, options)?;
+                let requests = run.result.workload.requests.max(1);
+                tell(label, requests, Some(requests));
+                Ok(run)
             })
             .collect::<Result<_, RunError>>()
     })?;
