@@ -190,7 +190,7 @@ mod tests {
                 assert!(parsed.is_ok(), "nandscape {line}: {}", parsed.unwrap_err());
             }
         }
-        for (path, _) in EXAMPLES.iter() {
+        for (path, _) in EXAMPLES {
             assert!(all.iter().any(|(known, _)| known == path), "examples of '{path}', which is no command");
         }
     }

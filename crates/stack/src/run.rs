@@ -123,7 +123,9 @@ pub fn compare(
         (options.progress)(label, Progress { preconditioning: false, requests, expected });
     };
     // All runs are known before the first one begins.
-    points.iter().for_each(|(.., label, requests)| tell(label, 0, *requests));
+    for (.., label, requests) in &points {
+        tell(label, 0, *requests);
+    }
     let mut runs: Vec<Run> = pool(compare.jobs)?.install(|| {
         points
             .par_iter()

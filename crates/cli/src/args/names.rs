@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::path::Path;
 
 /// Names, separated by commas, in lower case, as all names are. What stands behind a colon, and files, stay.
+#[expect(clippy::unnecessary_wraps, reason = "value parsers return a result")]
 pub fn name(text: &str) -> Result<String, Infallible> {
     let lower = |part: &str| {
         let (name, rest) = part.split_at(part.find(':').unwrap_or(part.len()));

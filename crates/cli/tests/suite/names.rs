@@ -95,7 +95,7 @@ fn bash_completes_names_and_keys() {
             "source '{}'; COMP_WORDS=({}); COMP_CWORD={}; _nandscape_keys nandscape '{current}' '{previous}'; \
              printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             script.display(),
-            words.iter().map(|word| format!("'{word}' ")).collect::<String>(),
+            words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
             words.len() - 1
         );
         let output = Command::new("bash").args(["--norc", "-c", &line]).output().unwrap();
