@@ -150,12 +150,12 @@ impl Table {
             let table = self.only(&shown);
             let mut text = table.lines();
             if text.lines().all(|line| width_of(line) <= room) {
-                text.push_str(&table.legend());
+                text.push_str(&table.legend(room));
                 let left_out = (0..self.heads.len()).filter(|at| !shown.contains(at));
                 let names = names_of(left_out.map(|at| &self.heads[at]));
                 if !names.is_empty() {
                     let line = format!("not shown for lack of room, but in --json: {names}");
-                    text.extend(broken(&line, room).into_iter().map(|line| line + "\n"));
+                    text.push_str(&(broken(&line, room).join("\n") + "\n"));
                 }
                 return text;
             }
@@ -164,7 +164,7 @@ impl Table {
             let least = columns.max_by_key(|(place, at)| (self.heads[**at].weight, *place));
             match least {
                 Some((place, _)) if shown.len() > 2 => _ = shown.remove(place),
-                _ => return self.stacked(),
+                _ => return self.stacked(room),
             }
         }
     }
@@ -175,17 +175,18 @@ impl Table {
         Self { heads, rows: self.rows.iter().map(of).collect() }
     }
 
-    /// The line that explains the marks, if there are any.
-    fn legend(&self) -> String {
+    /// What explains the marks, if there are any.
+    fn legend(&self, room: usize) -> String {
         if self.heads.iter().any(|head| head.is_marked) {
-            format!("{MARK} the best, where runs differ by {} % or more\n", ALIKE_SHARE * 100.0)
+            let line = format!("{MARK} the best, where runs differ by {} % or more", ALIKE_SHARE * 100.0);
+            broken(&line, room).join("\n") + "\n"
         } else {
             String::new()
         }
     }
 
     /// A block of lines for each row: its first cell, then every other cell behind the name of its column.
-    fn stacked(&self) -> String {
+    fn stacked(&self, room: usize) -> String {
         let mut out = String::new();
         for row in &self.rows {
             for (number, (head, cell)) in self.heads.iter().zip(row).enumerate() {
@@ -198,7 +199,7 @@ impl Table {
                 push_trimmed(&mut out, &format!("{indent}{name}{colon}{cell}"));
             }
         }
-        out + &self.legend()
+        out + &self.legend(room)
     }
 
     /// The lines, each ended, without trailing blanks.
@@ -319,6 +320,7 @@ pm-gcl    11.876   5,678     -    1024
         assert_eq!(wide, format!("{WHOLE}* the best, where runs differ by 0.5 % or more\n"));
         let narrower = table().render(Some(37));
         assert!(narrower.contains("device\n") && !narrower.contains("sd "), "{narrower}");
+        assert!(narrower.contains("* the best, where runs differ by 0.5\n% or more\n"), "{narrower}");
         assert!(narrower.ends_with("not shown for lack of room, but in\n--json: erases sd\n"), "{narrower}");
         let narrow = table().render(Some(24));
         assert!(narrow.lines().all(|line| line.len() <= 24), "{narrow}");
@@ -337,7 +339,10 @@ FTL: pm-gcl
   WAF: 11.876
   erases total: 5,678
   DRAM device, KiB: 1024
-* the best, where runs differ by 0.5 % or more
+* the best,
+where runs
+differ by 0.5 %
+or more
 ";
         assert_eq!(table().render(Some(15)), stacked);
     }
