@@ -21,9 +21,9 @@ MINUTES ?= 1
 .PHONY: demo check test extending bench bench-peers bench-rocksdb man test-apps baselines suites test-guest powercut crash fuzz
 
 demo:
-	$(CARGO) build --release --locked --package nandscape-cli
+	$(CARGO) build --profile demo --locked --package nandscape-cli
 	@mkdir -p $(dir $(REPORT))
-	target/release/nandscape compare traces/pgbench.block.csv.zst --report $(REPORT)
+	target/demo/nandscape compare traces/pgbench.block.csv.zst --report $(REPORT)
 	@echo "report: $(abspath $(REPORT))"
 
 check:

@@ -2,6 +2,7 @@
 
 mod cache;
 mod cache_files;
+mod names;
 mod object;
 mod report;
 mod serve;
@@ -22,6 +23,7 @@ pub use trace::{FsVerb, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
 pub use zone::{ZoneArgs, ZoneVerbArg};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use names::name;
 use std::path::PathBuf;
 
 const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz transparently), '-' for standard input, a fio job file \
@@ -38,11 +40,11 @@ pub struct DeviceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<String>,
     /// Device preset ('nandscape list devices') or a TOML file; replaces the device of the configuration.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub device: Option<String>,
     /// Interface of the flash and host software over it ('nandscape list stacks'); of compare a list, each
     /// with keys of its own if wanted, such as block,block:ftl.op=0.28,zone-map [default: block].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub stack: Option<String>,
     /// A smaller device of the same kind: blocks of each plane divided by N, such as 1/16.
     #[arg(long, value_name = "1/N")]
@@ -125,7 +127,7 @@ pub enum ImageVerb {
         #[command(flatten)]
         device: DeviceArgs,
         /// Translation layer ('nandscape list ftls') [default: page-map].
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = name)]
         ftl: Option<String>,
     },
     /// What an image is and holds. Changes nothing.
@@ -153,7 +155,7 @@ pub enum ImageVerb {
 #[derive(Clone, Debug, Args)]
 pub struct ReadingArgs {
     /// Trace format, instead of detection ('nandscape list formats').
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = name)]
     pub format: Option<String>,
     /// Column map of an odd CSV, such as time=0:us,op=3,offset=4:sectors,len=5.
     #[arg(long, value_name = "MAP")]
@@ -162,7 +164,7 @@ pub struct ReadingArgs {
     #[arg(long, value_name = "LIST")]
     pub volumes: Option<String>,
     /// Move touched 4 KiB pages together, in address order.
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_enum, ignore_case = true, value_name = "HOW")]
     pub remap: Option<Remap>,
     /// Replay the workload so many times.
     #[arg(long, value_name = "N")]
@@ -221,7 +223,7 @@ pub struct ReplayArgs {
     #[arg(help = WORKLOAD_HELP, required_unless_present = "print_config")]
     pub workload: Option<String>,
     /// Translation layer ('nandscape list ftls') [default: page-map].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub ftl: Option<String>,
     #[command(flatten)]
     pub fit: FitArgs,
@@ -242,13 +244,13 @@ pub struct CompareArgs {
     /// Translation layers, such as pm-gcl,hsbm-gcl,page-map, or all that can run on the device [default: all;
     /// with --fit, page-map with 7 and with 28 % over-provisioning; of traces with nothing said of the
     /// device, these two of dc-tlc-28op with --fit 90%, and with 8 streams if writes have hints or files].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = name)]
     pub ftl: Vec<String>,
     #[command(flatten)]
     pub fit: FitArgs,
     /// Caches in front of the disk, such as nandscape,bcache,none ('nandscape list caches'; none is the disk
     /// alone). --ftl is then that of their flash [default: page-map].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = name)]
     pub cache: Vec<String>,
     #[command(flatten)]
     pub stack: StackArgs,
@@ -273,6 +275,7 @@ pub struct NeighboursArgs {
         long,
         value_name = "LIST",
         value_delimiter = ',',
+        value_parser = name,
         default_value = "traditional,vertical,horizontal"
     )]
     pub layouts: Vec<String>,
@@ -280,7 +283,7 @@ pub struct NeighboursArgs {
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub alone: String,
     /// Translation layer ('nandscape list ftls') [default: page-map].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub ftl: Option<String>,
     #[command(flatten)]
     pub stack: StackArgs,
@@ -293,6 +296,7 @@ pub struct NeighboursArgs {
 #[derive(Clone, Debug, Args)]
 pub struct ReproduceArgs {
     /// Which experiments ('--list' names them) [default: all].
+    #[arg(value_parser = name)]
     pub ids: Vec<String>,
     /// List the experiments.
     #[arg(long)]
@@ -328,7 +332,7 @@ pub struct ReproduceHow {
 #[derive(Clone, Debug, Args)]
 pub struct ListArgs {
     /// What to list; nothing lists everything.
-    #[arg(value_enum)]
+    #[arg(value_enum, ignore_case = true)]
     pub what: Option<Listing>,
     /// With every parameter, its range and default.
     #[arg(long)]

@@ -132,15 +132,15 @@ pub(crate) fn outputs() -> impl Iterator<Item = &'static Output> {
 
 fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>> {
     let named = [("html", &args.report), ("csv", &args.csv), ("parquet", &args.series)];
-    let named = named.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?.clone())));
+    let named = named.into_iter().filter_map(|(name, path)| Some((name.to_owned(), path.as_ref()?.clone())));
     let typed = args.write.iter().map(|text| match text.split_once('=') {
-        Some((name, path)) if !path.is_empty() => Ok((name, PathBuf::from(path))),
+        Some((name, path)) if !path.is_empty() => Ok((name.to_ascii_lowercase(), PathBuf::from(path))),
         _ => Err(Failure::usage(format!("--write {text}: expected OUTPUT=FILE such as csv=runs.csv"))),
     });
     let all: Vec<_> = named.map(Ok).chain(typed).collect::<Result<_, _>>()?;
-    let find = |(name, path)| match outputs().find(|output| output.info.name == name) {
+    let find = |(name, path): (String, PathBuf)| match outputs().find(|output| output.info.name == name) {
         Some(output) => Ok((output, path)),
-        None => Err(Failure::usage(unknown_name("output", name, outputs().map(|output| &output.info)))),
+        None => Err(Failure::usage(unknown_name("output", &name, outputs().map(|output| &output.info)))),
     };
     all.into_iter().map(find).collect()
 }
@@ -232,8 +232,7 @@ fn deliver(
         failed = true;
     }
     if runs.iter().any(|run| run.result.partial) {
-        console.error("interrupted: the result is partial and marked so");
-        failed = true;
+        return Err(Failure::Interrupted("the result is partial and marked so".to_owned()));
     }
     if failed { Err(Failure::Reported) } else { judge(runs, &conditions(output)?, console) }
 }

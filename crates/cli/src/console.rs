@@ -3,15 +3,16 @@
 //! A server prints from threads of their own ([`log`]), so that nothing waits for whoever reads it.
 
 mod log;
+mod progress;
 mod screen;
 
+pub use progress::Bar;
 pub use screen::Screen;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use log::Log;
 use nandscape_cache::manage::ManageError;
 use nandscape_core::TraceError;
-use nandscape_sim::Progress;
 use nandscape_stack::{ConfigError, RunError, StorageError};
 use nandscape_volumes::CacheFileError;
 use std::fmt;
@@ -29,6 +30,8 @@ pub enum Failure {
     Run(String),
     /// It failed and has been reported in the result: exit status 1.
     Reported,
+    /// Ctrl-C ended it, and what that means for the result, if there is one: exit status 130.
+    Interrupted(String),
     /// A condition of --fail-if holds, which has been said: exit status 3.
     Condition,
     /// Nobody reads our output any more: not our failure.
@@ -104,6 +107,7 @@ impl From<RunError> for Failure {
         match error {
             RunError::Config(error) => error.into(),
             RunError::Trace(error) => error.into(),
+            RunError::Interrupted => Self::Interrupted(String::new()),
             RunError::StdinTwice | RunError::Jobs(_) => Self::usage(error),
             error => Self::run(error),
         }
@@ -117,6 +121,10 @@ pub static STOP: AtomicBool = AtomicBool::new(false);
 pub fn stop_on_ctrl_c() -> Result<()> {
     ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
+            if std::io::stderr().is_terminal() {
+                // Over what is left of a progress bar.
+                let _ = write!(std::io::stderr(), "\r\u{1b}[2K");
+            }
             std::process::exit(130);
         }
     })
@@ -158,6 +166,11 @@ impl Console {
             std::io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
             _ => Failure::run(format!("stdout: {e}")),
         })
+    }
+
+    /// Columns of the terminal that results go to; `None` if they go elsewhere.
+    pub fn width(self) -> Option<usize> {
+        std::io::stdout().is_terminal().then(|| Screen::of_stdout().width)
     }
 
     pub fn json(self, value: &impl serde::Serialize) -> Result<()> {
@@ -237,52 +250,6 @@ impl Console {
             ProgressBar::new_spinner()
         };
         bar.set_prefix(label.to_owned());
-        Bar { bar }
-    }
-}
-
-#[derive(Debug)]
-pub struct Bar {
-    bar: ProgressBar,
-}
-
-impl Bar {
-    pub fn show(&self, progress: Progress) {
-        let style = match (progress.preconditioning, progress.expected) {
-            (true, Some(_)) => {
-                "{prefix} preconditioning {wide_bar} {pos}/{len} writes [{elapsed}, {eta} left]"
-            }
-            (true, None) => "{prefix} preconditioning {pos} writes [{elapsed}]",
-            (false, Some(_)) => "{prefix} {wide_bar} {pos}/{len} requests [{elapsed}, {eta} left]",
-            (false, None) => "{prefix} {spinner} {pos} requests [{elapsed}]",
-        };
-        if let Some(expected) = progress.expected {
-            self.bar.set_length(expected);
-        }
-        self.set(style, progress.requests);
-    }
-
-    pub fn show_runs(&self, done: u64, all: u64) {
-        self.bar.set_length(all);
-        self.set("{prefix} {wide_bar} {pos}/{len} runs [{elapsed}, {eta} left]", done);
-    }
-
-    pub fn show_pages(&self, done: u64, all: u64) {
-        self.bar.set_length(all);
-        self.set("{prefix} {wide_bar} {pos}/{len} pages [{elapsed}, {eta} left]", done);
-    }
-
-    pub fn show_bytes(&self, done: u64, all: u64) {
-        self.bar.set_length(all);
-        self.set("{prefix} {wide_bar} {bytes}/{total_bytes} [{elapsed}, {eta} left]", done);
-    }
-
-    fn set(&self, style: &str, done: u64) {
-        self.bar.set_style(ProgressStyle::with_template(style).expect("the templates are valid"));
-        self.bar.set_position(done);
-    }
-
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        Bar::new(bar)
     }
 }

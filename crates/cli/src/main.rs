@@ -1,13 +1,15 @@
 //! The `nandscape` command: parses, calls the stack, prints. Everything else is in libraries.
 //!
-//! Exit status: 0 done, 1 failed, 2 bad usage. Results go to stdout, messages and progress to stderr.
+//! Exit status: 0 done, 1 failed, 2 bad usage, 3 a condition of `--fail-if` holds, 130 interrupted.
+//! Results go to stdout, messages and progress to stderr.
 
 mod args;
 mod commands;
 mod console;
+mod examples;
 mod verbs;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use console::{Console, Failure};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use verbs::{Cli, Verb};
 
 fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help and --version.
-    let cli = Cli::parse();
+    let matches = examples::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let console = Console::new(cli.quiet);
     // A write beyond the limit of file sizes is then an error (EFBIG) instead of the end of the process.
     let signal = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
@@ -39,8 +42,8 @@ fn main() -> ExitCode {
         Verb::Cache(verb) => commands::cache::run(&verb, console),
         Verb::Fs(verb) => commands::fs::run(&verb, console),
         Verb::List(args) => commands::list::run(&args, console),
-        Verb::Completions { shell } => commands::manual::completions(shell, Cli::command(), console),
-        Verb::Man { out } => commands::manual::pages(&out, Cli::command(), console),
+        Verb::Completions { shell } => commands::manual::completions(shell, examples::command(), console),
+        Verb::Man { out } => commands::manual::pages(&out, examples::command(), console),
     };
     let code = match outcome {
         Ok(()) | Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
@@ -51,6 +54,11 @@ fn main() -> ExitCode {
         Err(Failure::Run(message)) => {
             console.error(&message);
             ExitCode::from(1)
+        }
+        Err(Failure::Interrupted(result)) => {
+            let colon = if result.is_empty() { "" } else { ": " };
+            console.error(&format!("interrupted{colon}{result}"));
+            ExitCode::from(130)
         }
         Err(Failure::Reported) => ExitCode::from(1),
         Err(Failure::Condition) => ExitCode::from(3),

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[command(name = "nandscape", version, propagate_version = true, max_term_width = 110)]
 #[command(
     after_help = "Sizes: bare k/M/G and KiB/MiB/GiB are powers of two, kB/MB/GB powers of ten. Times: ns, us, ms, s.\n\
-                        Exit status: 0 done, 1 failed, 2 bad usage, 3 a condition of --fail-if holds. Results go to stdout, messages to stderr."
+                        Exit status: 0 done, 1 failed, 2 bad usage, 3 a condition of --fail-if holds, 130 interrupted. Results go to stdout, messages to stderr."
 )]
 pub struct Cli {
     /// What to do.
@@ -73,7 +73,7 @@ pub enum Verb {
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
-        #[arg(value_enum)]
+        #[arg(value_enum, ignore_case = true)]
         shell: clap_complete::Shell,
     },
     /// Write the man pages, one per verb.

@@ -5,6 +5,7 @@
 
 use crate::registry::{Info, Param, ParamError, ParamKind};
 use crate::units;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
@@ -331,8 +332,9 @@ impl Params {
                 Some(text) => text,
             };
             let wrong = || ParamError::bad(format!("{prefix}{}", param.name), text, param.kind.to_string());
-            let number = parse(param.kind, text).ok_or_else(wrong)?;
-            Ok(Some(Given { text: text.to_owned(), number }))
+            let text = as_listed(param.kind, text);
+            let number = parse(param.kind, &text).ok_or_else(wrong)?;
+            Ok(Some(Given { text: text.into_owned(), number }))
         };
         let values = info.params.iter().map(value).collect::<Result<_, _>>()?;
         Ok(Self { prefix: prefix.to_owned(), table: info.params, values })
@@ -389,6 +391,22 @@ impl Params {
         let param = key.into();
         ParamError::bad(format!("{}{}", self.prefix, param.name), self.text(param), expected)
     }
+}
+
+/// One spelling of a value, so that the same configuration has the same text: a word as in its list, whatever
+/// its case; a percentage as a number.
+fn as_listed(kind: ParamKind, text: &str) -> Cow<'_, str> {
+    let listed = match kind {
+        ParamKind::Choice { of } => {
+            of.iter().find(|word| word.eq_ignore_ascii_case(text)).map(|word| (*word).into())
+        }
+        ParamKind::Float { .. } => {
+            let percent = text.strip_suffix('%').and_then(|percent| percent.trim().parse::<f64>().ok());
+            percent.map(|percent| (percent / 100.0).to_string().into())
+        }
+        _ => None,
+    };
+    listed.unwrap_or(text.into())
 }
 
 fn parse(kind: ParamKind, text: &str) -> Option<Number> {
@@ -456,6 +474,17 @@ mod tests {
         let params = check(&[("limit", "1KiB"), ("kind", "b"), ("file", "")]).unwrap();
         assert_eq!((params.get(LIMIT), params.text(LIMIT)), (Some(1024), "1KiB"));
         assert_eq!((params.get(KIND), params.get(FILE)), (Letter::B, Some("")));
+    }
+
+    #[test]
+    fn words_in_any_case_and_percentages_have_one_text() {
+        let params = check(&[("kind", "B"), ("op", "7%")]).unwrap();
+        assert_eq!((params.get(KIND), params.text(KIND), params.text(OP)), (Letter::B, "b", "0.07"));
+        assert!((params.get(OP) - 0.07).abs() < 1e-12);
+        assert_eq!(
+            check(&[("op", "x%")]).unwrap_err().to_string(),
+            "ftl.op = 'x%': expected a number from 0 to 10"
+        );
     }
 
     #[test]

@@ -102,6 +102,14 @@ pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(error()) }
 }
 
+/// A share where a size may stand as well: `10%`, or a number with a point and no unit such as `0.1`. `None`
+/// for any other text.
+pub fn share_for_size(text: &str) -> Option<Result<f64, UnitError>> {
+    let text = text.trim();
+    let is_share = text.ends_with('%') || text.contains('.') && text.parse::<f64>().is_ok();
+    is_share.then(|| parse_share(text))
+}
+
 /// Bytes for people, with a binary unit: `1.50 GiB`. Exact multiples print without a fraction.
 pub fn format_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -145,6 +153,19 @@ mod tests {
         assert_eq!(parse_time_ns("50us"), Ok(50_000));
         assert_eq!(parse_time_ns("0.5ms"), Ok(500_000));
         assert_eq!(parse_share("80%"), Ok(0.8));
+    }
+
+    #[test]
+    fn a_share_is_no_size() {
+        for (text, expected) in [("10%", Some(0.1)), (" 0.1", Some(0.1)), ("1.0", Some(1.0)), ("1.5k", None)]
+        {
+            assert_eq!(share_for_size(text).map(Result::unwrap), expected, "{text}");
+        }
+        assert_eq!(share_for_size("64MiB"), None);
+        assert_eq!(share_for_size("1"), None);
+        for text in ["1.5", "101%", "x%"] {
+            assert!(share_for_size(text).unwrap().is_err(), "{text}");
+        }
     }
 
     #[test]

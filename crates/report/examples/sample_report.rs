@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write_atomically(Path::new(&out), html.as_bytes())?;
     #[expect(clippy::print_stdout, reason = "the example's output")]
     {
-        print!("{}", render_text(&runs));
+        print!("{}", render_text(&runs, None));
         println!("\n{out}: {} kB", html.len() / 1000);
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::csv::line;
 use crate::number::{grouped, printable};
-use crate::table::{Head, Table};
+use crate::table::{Head, Table, Weight};
 use crate::text::verdict_lines;
 use nandscape_core::units::format_bytes;
 use nandscape_policies::simulate::advice::{Advice, Choice, Suggestion};
@@ -134,29 +134,36 @@ pub(crate) fn findings(advice: &Advice) -> Vec<(&'static str, String)> {
     out
 }
 
-/// Miss ratios by size and policy, the best of each size marked, and what follows from them.
-pub fn render_advice_text(advice: &Advice) -> String {
+/// Miss ratios by size and policy, the best of each size marked, and what follows from them. The
+/// table is made to fit a terminal of `width` columns: policies that are the best of no size go first.
+pub fn render_advice_text(advice: &Advice, width: Option<usize>) -> String {
     let mut out = format!("workload {}: {}\n\n", printable(&advice.workload), asked(advice));
     if advice.requests == 0 {
         out.push_str("nothing is read or written\n");
         return out;
     }
-    out.push_str(&verdict_lines(&[answer(advice)]));
+    out.push_str(&verdict_lines(&[answer(advice)], width));
     out.push('\n');
     let mut table = Table::new();
     let sizes = || advice.best.iter().map(|best| &best.suggestion);
     if advice.block_bytes > 0 {
-        table.column(Head::number("", "size", ""), sizes().map(|best| format_bytes(best.size_bytes)));
+        let head = Head::number("", "size", "").weighing(Weight::Essential);
+        table.column(head, sizes().map(|best| format_bytes(best.size_bytes)));
     }
-    table.column(Head::number("", "blocks", ""), sizes().map(|best| grouped(best.size_blocks)));
+    let weight = if advice.block_bytes > 0 { Weight::Minor } else { Weight::Essential };
+    let head = Head::number("", "blocks", "").weighing(weight);
+    table.column(head, sizes().map(|best| grouped(best.size_blocks)));
     for curve in &advice.curves {
         let cells = curve.points.iter().zip(sizes()).map(|(point, best)| {
             let mark = if best.eviction == curve.eviction { "*" } else { "" };
             format!("{mark}{:.4}", point.accesses.miss_ratio())
         });
-        table.column(Head::number("miss ratio, * the least", &printable(&curve.eviction), ""), cells);
+        let is_best = advice.best.iter().any(|best| best.suggestion.eviction == curve.eviction);
+        let weight = if is_best { Weight::Essential } else { Weight::Useful };
+        let head = Head::number("miss ratio, * the least", &printable(&curve.eviction), "");
+        table.column(head.weighing(weight), cells);
     }
-    out.push_str(&table.render());
+    out.push_str(&table.render(width));
     out.push('\n');
     for (name, text) in findings(advice) {
         let _ = writeln!(out, "{name:12} {text}");

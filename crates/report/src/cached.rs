@@ -107,7 +107,7 @@ pub(crate) fn facts(cache: &CacheResult) -> Vec<(&'static str, String)> {
 }
 
 /// The cache of a run; empty if it has none.
-pub(crate) fn cache_text(run: &Run) -> String {
+pub(crate) fn cache_text(run: &Run, width: Option<usize>) -> String {
     let Some(cache) = run.result.cache.as_ref().filter(|cache| !cache.is_disk_alone()) else {
         return String::new();
     };
@@ -115,5 +115,5 @@ pub(crate) fn cache_text(run: &Run) -> String {
     let mut table = Table::new();
     table.column(Head::text("  cache"), facts.iter().map(|(name, _)| format!("  {name}")));
     table.column(Head::text(""), facts.into_iter().map(|(_, value)| value));
-    format!("\n{}", table.render())
+    format!("\n{}", table.render(width))
 }

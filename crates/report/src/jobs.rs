@@ -1,8 +1,8 @@
 //! Jobs of a job file and the NVM sets they ran on, as tables for a terminal.
 
-use crate::metrics::latency_points;
+use crate::metrics::{latency_points, latency_weight};
 use crate::number::{Kind, printable};
-use crate::table::{Head, Table};
+use crate::table::{Head, Table, Weight};
 use nandscape_sim::result::{DirectionResult, JobResult, LatencySummary, RunResult, SetResult};
 
 /// One line of the table: a job and a direction that it used.
@@ -45,7 +45,9 @@ pub(crate) fn jobs_table(result: &RunResult) -> Option<Table> {
     table.column(Head::text("on"), lines.iter().map(|l| printable(&l.job.namespaces.join(","))));
     table.column(Head::text("op"), lines.iter().map(|l| l.direction.to_owned()));
     let mut figures = |group: &str, name: &str, kind: Kind, value: &dyn Fn(&Line<'_>) -> f64| {
-        table.figures(Head::number(group, name, ""), kind, lines.iter().map(|line| Some(value(line))));
+        let weight = if group.is_empty() { Weight::Useful } else { latency_weight(name) };
+        let head = Head::number(group, name, "").weighing(weight);
+        table.figures(head, kind, lines.iter().map(|line| Some(value(line))));
     };
     figures("", "requests", Kind::Count, &|l| l.figures.requests as f64);
     figures("", "IOPS", Kind::Count, &|l| l.figures.iops);

@@ -46,8 +46,9 @@ static FIGURES: &[Figure] = &[
     ("append-only", |level| append_only(&level.stats.patterns)),
 ];
 
-/// A column for each recording. The rules are those of `trace stats`.
-pub fn render_levels_text(levels: &[Level]) -> String {
+/// A column for each recording. The rules are those of `trace stats`. The table is made to
+/// fit a terminal of `width` columns.
+pub fn render_levels_text(levels: &[Level], width: Option<usize>) -> String {
     let mut table = Table::new();
     table.column(Head::text(""), FIGURES.iter().map(|(name, _)| (*name).to_owned()));
     for level in levels {
@@ -59,6 +60,6 @@ pub fn render_levels_text(levels: &[Level]) -> String {
         "{}\nlarge: {large} or more; sequential: starts where one of the last 32 of the same direction and stream \
          ended; append:\noverwrites no live page; at the end: at or behind the end of all written before; append-only: \
          volumes or files, by\nhint, of whose writes 80 % are at the end\n",
-        table.render()
+        table.render(width)
     )
 }

@@ -22,6 +22,7 @@ mod html;
 mod jobs;
 mod json;
 mod levels;
+mod lines;
 mod metrics;
 mod notes;
 mod number;
@@ -54,13 +55,15 @@ pub use fio_json::render_fio_json;
 pub use html::render_html;
 pub use json::{pretty, render_json, render_json_document};
 pub use levels::{Level, render_levels_text};
+pub use lines::broken;
+pub use number::grouped;
 pub use reproduction::{
     ReproductionRow, RowKind, RowSeries, Verdict, render_reproduction_csv, render_reproduction_text,
 };
 pub use schema::{Fault, RESULT_SCHEMA, faults, is_number};
 pub use simulation::render_simulations_text;
 pub use sweep::{SweepRow, SweepTable, USABLE_SHARE, render_sweep_text};
-pub use text::{broken, render_detail, render_text};
+pub use text::{render_detail, render_text};
 pub use workload::render_workload_text;
 
 /// One run to report on.

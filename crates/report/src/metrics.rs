@@ -1,10 +1,13 @@
 //! The figures of the summary: one list, read by the text table and by the HTML report.
 
 use crate::number::Kind::{self, Bytes, Count, Nanos, Rate, Ratio, Real};
+use crate::number::Unit;
+use crate::table::Weight;
 use Better::{Higher, Lower, Neither};
 use nandscape_core::Cause;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::{CacheResult, LatencySummary, Spread};
+use nandscape_sim::trust::ALIKE_SHARE;
 
 /// Which direction is good, for marking the best run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +33,20 @@ pub struct Metric {
     pub kind: Kind,
     /// Which direction is good.
     pub better: Better,
+    /// What a narrow terminal keeps of it.
+    pub weight: Weight,
     /// The value, if the run has one.
     pub value: fn(&RunResult) -> Option<f64>,
+}
+
+impl Metric {
+    const fn essential(self) -> Self {
+        Self { weight: Weight::Essential, ..self }
+    }
+
+    const fn minor(self) -> Self {
+        Self { weight: Weight::Minor, ..self }
+    }
 }
 
 const fn metric(
@@ -42,7 +57,7 @@ const fn metric(
     about: &'static str,
     value: fn(&RunResult) -> Option<f64>,
 ) -> Metric {
-    Metric { group, name, about, kind, better, value }
+    Metric { group, name, about, kind, better, weight: Weight::Useful, value }
 }
 
 /// Keys of the figures whose spread over seeds a document has.
@@ -99,10 +114,12 @@ fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<
 
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
-    metric("", "WAF", Ratio, Lower, "bytes programmed to flash / bytes hosts wrote", |r| r.waf.bytes),
+    metric("", "WAF", Ratio, Lower, "bytes programmed to flash / bytes hosts wrote", |r| r.waf.bytes)
+        .essential(),
     metric("hits", "reads", Ratio, Higher, "read requests answered wholly from the cache / all", |r| {
         cached(r, |cache| cache.read_hit_ratio)
-    }),
+    })
+    .essential(),
     metric("hits", "writes", Ratio, Higher, "write requests whose blocks were cached / all", |r| {
         cached(r, |cache| cache.write_hit_ratio)
     }),
@@ -114,7 +131,8 @@ pub static SUMMARY: &[Metric] = &[
     }),
     metric("cache device", "read", Bytes, Neither, "bytes read from the cache device", |r| {
         cached(r, |cache| Some(cache.report.fast.read_bytes as f64))
-    }),
+    })
+    .minor(),
     metric(
         "cache device",
         "written",
@@ -139,55 +157,86 @@ pub static SUMMARY: &[Metric] = &[
     }),
     metric("write latency", "p50", Nanos, Lower, "half of the writes were faster", |r| {
         of(&r.latency_ns.write, r.latency_ns.write.p50)
-    }),
+    })
+    .minor(),
     metric("write latency", "p99", Nanos, Lower, "one write in 100 was slower", |r| {
         of(&r.latency_ns.write, r.latency_ns.write.p99)
-    }),
+    })
+    .essential(),
     metric("read latency", "p50", Nanos, Lower, "half of the reads were faster", |r| {
         of(&r.latency_ns.read, r.latency_ns.read.p50)
-    }),
+    })
+    .minor(),
     metric("read latency", "p99", Nanos, Lower, "one read in 100 was slower", |r| {
         of(&r.latency_ns.read, r.latency_ns.read.p99)
     }),
     metric("erases", "total", Count, Lower, "blocks erased", |r| if_flash(r, r.flash.erases as f64)),
     metric("erases", "min", Count, Neither, "erases of the least worn good block", |r| {
         if_flash(r, r.wear.erases_min as f64)
-    }),
+    })
+    .minor(),
     metric("erases", "max", Count, Lower, "erases of the most worn block", |r| {
         if_flash(r, r.wear.erases_max as f64)
     }),
     metric("erases", "sd", Real, Lower, "standard deviation of the erases per good block", |r| {
         if_flash(r, r.wear.erases_stddev)
-    }),
+    })
+    .minor(),
     metric("map", "table", Bytes, Lower, "size of the mapping table in the layer's own model", |r| {
         if_flash(r, r.layer.map.table_bytes as f64)
-    }),
+    })
+    .minor(),
     metric("map", "updates", Bytes, Lower, "bytes of mapping table changed", |r| {
         if_flash(r, r.layer.map.update_bytes as f64)
-    }),
-    metric("GC", "runs", Count, Neither, "victims collected", |r| if_flash(r, r.layer.gc.runs as f64)),
+    })
+    .minor(),
+    metric("GC", "runs", Count, Neither, "victims collected", |r| if_flash(r, r.layer.gc.runs as f64))
+        .minor(),
     metric("GC", "moved", Count, Lower, "valid pages moved by garbage collection", |r| {
         if_flash(r, r.layer.gc.moved_pages as f64)
     }),
     metric("merges", "switch", Count, Neither, "log blocks that became data blocks", |r| {
         unless_zero(r.layer.merges.switch)
-    }),
+    })
+    .minor(),
     metric("merges", "full", Count, Neither, "merges that copied log and data together", |r| {
         unless_zero(r.layer.merges.full)
-    }),
+    })
+    .minor(),
     metric("merges", "in place", Count, Neither, "superblocks rewritten in place", |r| {
         unless_zero(r.layer.merges.in_place)
-    }),
+    })
+    .minor(),
     metric("DRAM", "device", Bytes, Lower, "memory that the device needs for maps and tables", |r| {
         if_flash(r, r.cost.dram_bytes as f64)
     }),
     metric("DRAM", "host", Bytes, Lower, "memory that a translation layer of the host needs", |r| {
         unless_zero(r.cost.host_dram_bytes)
-    }),
+    })
+    .minor(),
     metric("", "usable", Bytes, Higher, "bytes that hosts can address", |r| {
         if_flash(r, r.cost.usable_bytes as f64)
     }),
 ];
+
+/// Which of the values of complete runs of one workload are the best: within noise of it, or shown alike.
+/// None are where all are that.
+pub(crate) fn best(better: Better, unit: &Unit, values: &[Option<f64>]) -> Vec<bool> {
+    let known = || values.iter().copied().flatten();
+    let pick = match better {
+        Better::Neither => None,
+        Better::Lower => known().reduce(f64::min),
+        Better::Higher => known().reduce(f64::max),
+    };
+    let is_best = |pick: f64, value: f64| {
+        let is_close = (value - pick).abs() <= ALIKE_SHARE * value.abs().max(pick.abs());
+        is_close || unit.show(value) == unit.show(pick)
+    };
+    let Some(pick) = pick.filter(|pick| !known().all(|value| is_best(*pick, value))) else {
+        return vec![false; values.len()];
+    };
+    values.iter().map(|value| value.is_some_and(|value| is_best(pick, value))).collect()
+}
 
 /// Bytes of flash that one program writes; `None` where nothing was written or programmed.
 pub(crate) fn program_bytes(result: &RunResult) -> Option<f64> {
@@ -218,6 +267,15 @@ pub(crate) const fn latency_points(s: &LatencySummary) -> [(&'static str, f64); 
         ("p99.9999", s.p99_9999 as f64),
         ("max", s.max as f64),
     ]
+}
+
+/// What a narrow terminal keeps of a latency distribution.
+pub(crate) fn latency_weight(point: &str) -> Weight {
+    match point {
+        "p50" | "p99" | "max" => Weight::Essential,
+        "mean" | "p99.9" => Weight::Useful,
+        _ => Weight::Minor,
+    }
 }
 
 /// One request in so many is slower than this percentile.

@@ -6,7 +6,7 @@
 pub enum Kind {
     /// A quotient, printed with three decimals.
     Ratio,
-    /// A number of things, printed in full.
+    /// A number of things, printed in full; in tables for people, in groups of three digits.
     Count,
     /// Bytes; the column's unit is binary.
     Bytes,

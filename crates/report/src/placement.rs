@@ -71,14 +71,14 @@ pub(crate) fn not_listed(placement: &PlacementReport) -> Option<String> {
 }
 
 /// The streams of a run; empty if it has none.
-pub(crate) fn placement_text(run: &Run) -> String {
+pub(crate) fn placement_text(run: &Run, width: Option<usize>) -> String {
     let Some(placement) = &run.result.placement else { return String::new() };
     let mut out = format!("\nstreams: {}\n", facts(placement));
     let mut table = Table::new();
     for (name, cells) in columns(placement) {
         table.column(Head::number("", name, ""), cells);
     }
-    out.push_str(&table.render());
+    out.push_str(&table.render(width));
     if let Some(line) = not_listed(placement) {
         let _ = writeln!(out, "{line}");
     }

@@ -2,7 +2,7 @@
 
 use crate::csv::{line, plain};
 use crate::number::{four_digits, or_dash, printable, ratio};
-use crate::table::{Head, Table};
+use crate::table::{Head, Table, Weight};
 use nandscape_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -160,8 +160,9 @@ pub(crate) fn figure(value: &Value) -> String {
     }
 }
 
-/// A table for the terminal, one block per experiment, notes below each.
-pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
+/// A table for the terminal, one block per experiment, notes below each. Tables are made to fit a terminal of
+/// `width` columns.
+pub fn render_reproduction_text(rows: &[ReproductionRow], width: Option<usize>) -> String {
     let mut out = String::new();
     let mut rest = rows;
     while let Some(first) = rest.first() {
@@ -184,19 +185,25 @@ pub fn render_reproduction_text(rows: &[ReproductionRow]) -> String {
         }
         table.column(Head::text(""), block.iter().map(|r| format!("  {}", printable(&r.name))));
         table.column(Head::text("unit"), block.iter().map(|r| printable(&r.unit)));
-        table.column(Head::number("", "published", ""), block.iter().map(|r| figure(&r.published)));
-        table.column(Head::number("", "measured", ""), block.iter().map(|r| figure(&r.measured)));
+        table.column(
+            Head::number("", "published", "").weighing(Weight::Essential),
+            block.iter().map(|r| figure(&r.published)),
+        );
+        table.column(
+            Head::number("", "measured", "").weighing(Weight::Essential),
+            block.iter().map(|r| figure(&r.measured)),
+        );
         table.column(Head::number("", "ratio", ""), block.iter().map(|r| ratio(r.ratio)));
         for (head, cells) in rules(block) {
             table.column(Head::text(head), cells.into_iter().map(str::to_owned));
         }
         table.column(Head::text("note"), marks);
-        out.push_str(&table.render());
+        out.push_str(&table.render(width));
         for (i, note) in notes.iter().enumerate() {
             let _ = writeln!(out, "  [{}] {}", i + 1, printable(note));
         }
         out.push('\n');
-        out.push_str(&over_time(block));
+        out.push_str(&over_time(block, width));
     }
     out
 }
@@ -219,7 +226,7 @@ const TIMES: usize = 12;
 
 /// A table for each part of an experiment: a line for each time, a column for each line of a chart. Limits
 /// stand among the rows.
-fn over_time(rows: &[ReproductionRow]) -> String {
+fn over_time(rows: &[ReproductionRow], width: Option<usize>) -> String {
     let charts = row_charts(rows);
     let mut out = String::new();
     for part in charts.chunk_by(|a, b| a.part == b.part) {
@@ -235,7 +242,7 @@ fn over_time(rows: &[ReproductionRow]) -> String {
             let [group, name, unit] = [chart.chart, &line.line, chart.unit].map(printable);
             table.column(Head::number(&group, &name, &unit), cells);
         }
-        let _ = writeln!(out, "{}\n{}", printable(part[0].part), table.render());
+        let _ = writeln!(out, "{}\n{}", printable(part[0].part), table.render(width));
     }
     out
 }

@@ -1,7 +1,10 @@
 //! Tables for a terminal of 100 to 140 columns. Columns that no run has a value for are left out.
 
 use crate::cached::cache_text;
-use crate::metrics::{SUMMARY, cause_order, latency_points, over_provisioning, program_bytes, rarity};
+use crate::lines::broken;
+use crate::metrics::{
+    SUMMARY, best, cause_order, latency_points, latency_weight, over_provisioning, program_bytes, rarity,
+};
 use crate::notes::{cautions, shared};
 use crate::number::{Kind, grouped, or_dash, printable, ratio};
 use crate::placement::placement_text;
@@ -17,12 +20,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub(crate) const OUTPUT: Output = Output::new("text", "a table for the terminal", |runs, _| {
-    Ok::<_, ReportError>(render_text(runs).into_bytes())
+    Ok::<_, ReportError>(render_text(runs, None).into_bytes())
 });
 
 /// One line per run; below, what went wrong and what a reader must know. Runs that did not end well are
-/// marked.
-pub fn render_text(runs: &[Run]) -> String {
+/// named. For a terminal of `width` columns tables are made to fit, and the best values marked.
+pub fn render_text(runs: &[Run], width: Option<usize>) -> String {
     let mut out = String::new();
     let mut specs: Vec<&str> = Vec::new();
     for run in runs {
@@ -35,13 +38,13 @@ pub fn render_text(runs: &[Run]) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        heading(&mut out, &group);
-        out.push_str(&summary_table(&group).render());
+        heading(&mut out, &group, width);
+        out.push_str(&summary_table(&group, width.is_some()).render(width));
         if let Some(table) = cause_table(&group) {
-            let _ = write!(out, "\n{}", table.render());
+            let _ = write!(out, "\n{}", table.render(width));
         }
         if let Some(table) = seeds_table(&group) {
-            let _ = write!(out, "\n{}", table.render());
+            let _ = write!(out, "\n{}", table.render(width));
             out.push_str(
                 "figures by cause, checks and notes: of the seed with the median write amplification\n",
             );
@@ -51,7 +54,7 @@ pub fn render_text(runs: &[Run]) -> String {
     out
 }
 
-fn heading(out: &mut String, runs: &[&Run]) {
+fn heading(out: &mut String, runs: &[&Run], width: Option<usize>) {
     let first = &runs[0].result;
     // Block devices and stores of objects read the same recording as different requests.
     let mut formats: Vec<(&str, u64)> = Vec::new();
@@ -87,7 +90,7 @@ fn heading(out: &mut String, runs: &[&Run]) {
     if let Some(usable) = same_capacity(runs) {
         let _ = writeln!(out, "usable   {}", format_bytes(usable));
     }
-    out.push_str(&verdict_lines(&verdict(runs)));
+    out.push_str(&verdict_lines(&verdict(runs), width));
     for (who, note) in cautions(runs.iter().copied(), "all") {
         let who = if runs.len() > 1 { format!("{}: ", printable(&who)) } else { String::new() };
         let _ = writeln!(out, "caution  {who}{}", printable(&note));
@@ -109,29 +112,13 @@ fn seeds_of(result: &RunResult) -> String {
 const WIDTH: usize = 110;
 
 /// Sentences behind the word that they are found by, each on lines of its own.
-pub(crate) fn verdict_lines(sentences: &[String]) -> String {
+pub(crate) fn verdict_lines(sentences: &[String], width: Option<usize>) -> String {
     let mut out = String::new();
-    for (number, line) in sentences.iter().flat_map(|sentence| broken(sentence, WIDTH)).enumerate() {
+    let room = width.map_or(WIDTH, |width| WIDTH.min(width.saturating_sub(9)));
+    for (number, line) in sentences.iter().flat_map(|sentence| broken(sentence, room)).enumerate() {
         let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
     }
     out
-}
-
-/// A text in lines of at most so many columns, broken between words; longer words stand alone.
-pub fn broken(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("begins with one");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-            continue;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines
 }
 
 /// Bytes that hosts can address, if that is the same for all runs: it then stands above the table.
@@ -140,7 +127,7 @@ fn same_capacity(runs: &[&Run]) -> Option<u64> {
     (usable > 0 && runs.iter().all(|run| run.result.cost.usable_bytes == usable)).then_some(usable)
 }
 
-fn summary_table(runs: &[&Run]) -> Table {
+fn summary_table(runs: &[&Run], marks_best: bool) -> Table {
     let mut table = Table::new();
     let name = |run: &&Run| match run.status() {
         "complete" => printable(run.name()),
@@ -153,7 +140,14 @@ fn summary_table(runs: &[&Run]) -> Table {
         let is_above = metric.name == "usable" && same_capacity(runs).is_some();
         if values.iter().any(Option::is_some) && !is_above {
             let unit = if (metric.group, metric.name) == ("GC", "moved") { "pages" } else { "" };
-            table.figures(Head::number(metric.group, metric.name, unit), metric.kind, values);
+            let head = Head::number(metric.group, metric.name, unit).weighing(metric.weight);
+            let of_complete = values.iter().zip(runs).map(|(value, run)| value.filter(|_| run.is_complete()));
+            let of_complete: Vec<Option<f64>> = of_complete.collect();
+            let scale = metric.kind.unit(values.iter().flatten().copied());
+            table.figures(head, metric.kind, values);
+            if marks_best {
+                table.mark(&best(metric.better, &scale, &of_complete));
+            }
         }
     }
     table
@@ -250,10 +244,10 @@ fn remarks(out: &mut String, runs: &[Run]) {
     }
 }
 
-/// Everything about one run, for `replay`.
-pub fn render_detail(run: &Run) -> String {
+/// Everything about one run, for `replay`. For a terminal of `width` columns tables are made to fit.
+pub fn render_detail(run: &Run, width: Option<usize>) -> String {
     let mut out = String::new();
-    heading(&mut out, &[run]);
+    heading(&mut out, &[run], width);
     let _ = writeln!(
         out,
         "{}      {}{}",
@@ -266,13 +260,17 @@ pub fn render_detail(run: &Run) -> String {
         let _ = writeln!(out, "  {name:<22} {value}");
     }
     if let Some(table) = seeds_table(&[run]) {
-        let _ =
-            write!(out, "\nfigures above and below are of seed {}\n{}", run.result.run.seed, table.render());
+        let _ = write!(
+            out,
+            "\nfigures above and below are of seed {}\n{}",
+            run.result.run.seed,
+            table.render(width)
+        );
     }
-    out.push_str(&cache_text(run));
+    out.push_str(&cache_text(run, width));
     if !run.result.flash.by_cause.is_empty() {
         out.push('\n');
-        out.push_str(&causes_table(&run.result).render());
+        out.push_str(&causes_table(&run.result).render(width));
     }
     let tables = [
         policy_table(&run.result),
@@ -283,9 +281,9 @@ pub fn render_detail(run: &Run) -> String {
     ];
     for table in tables.into_iter().flatten() {
         out.push('\n');
-        out.push_str(&table.render());
+        out.push_str(&table.render(width));
     }
-    out.push_str(&placement_text(run));
+    out.push_str(&placement_text(run, width));
     remarks(&mut out, std::slice::from_ref(run));
     out
 }
@@ -493,7 +491,7 @@ fn latency_table(result: &RunResult) -> Option<Table> {
         let is_known = |s: &LatencySummary| rarity(name).is_none_or(|rarity| s.count as f64 >= rarity);
         let show = |s: &LatencySummary| unit.show(latency_points(s)[i].1);
         let cells = rows.iter().map(|(_, s)| if is_known(s) { show(s) } else { "-".to_owned() });
-        table.column(Head::number("", name, ""), cells);
+        table.column(Head::number("", name, "").weighing(latency_weight(name)), cells);
     }
     Some(table)
 }

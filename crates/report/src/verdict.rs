@@ -6,9 +6,8 @@ use crate::number::{Kind, grouped, printable};
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::LatencySummary;
+use nandscape_sim::trust::ALIKE_SHARE as SAME;
 
-/// Differences that are not worth a word.
-const SAME: f64 = 0.005;
 /// Requests from which on their 99th percentile is one.
 const FEWEST: u64 = 1000;
 /// Runs that a sentence names; of more it names the first and the last.

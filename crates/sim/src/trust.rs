@@ -57,6 +57,9 @@ pub static OTHER_CHECKS: &[Info] = &[FEW_BLOCKS, ALIKE, OTHER_REQUESTS, OTHER_SE
 pub const FEW_BLOCKS: Info =
     other("few-blocks", "a scaled device collected garbage with fewer than 8 spare blocks a plane");
 
+/// Figures of runs that differ by less than this share are taken as the same.
+pub const ALIKE_SHARE: f64 = 0.005;
+
 /// The check of several runs.
 pub const ALIKE: Info = other("indistinguishable", "figures of several runs differ by less than 0.5 %");
 

@@ -11,7 +11,7 @@ use crate::seeds::{joined, seeded, with_spread};
 use crate::trust;
 use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{ReplayError, ReplayOptions, UntilSteady};
+use nandscape_sim::{Progress, ReplayError, ReplayOptions, UntilSteady};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -134,8 +134,8 @@ pub fn compare(
             Workload::new(workload, &options, target)
         };
         let sources = seeds.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let ends = sources.iter().map(Workload::span_bytes).collect::<Result<Vec<_>, _>>()?;
-        let end = ends.into_iter().max().expect("there is a seed");
+        let spans = sources.iter().map(Workload::span).collect::<Result<Vec<_>, _>>()?;
+        let (end, _) = spans.iter().copied().max().expect("there is a seed");
         if end > capacity_bytes {
             return Err(RunError::TooLarge {
                 workload: workload.clone(),
@@ -149,20 +149,35 @@ pub fn compare(
         let own = capacities.iter().map(|(_, bytes, _)| *bytes);
         for ((configs, label), volume_bytes) in seeded.chunks(seeds.len()).zip(labels(&suited)).zip(own) {
             let label = if workloads.len() == 1 { label } else { format!("{label} | {workload}") };
-            for (config, source) in configs.iter().zip(&sources) {
+            for ((config, source), (_, requests)) in configs.iter().zip(&sources).zip(&spans) {
                 let source = source.with_target(Target { files: config.files(), volume_bytes, ..target });
-                points.push((config, workload, source, label.clone()));
+                // Runs that differ in their seed have one label, and each its progress.
+                let name =
+                    if seeds.len() > 1 { format!("{label}, seed {}", config.seed) } else { label.clone() };
+                points.push((config, workload, source, label.clone(), name, *requests));
             }
         }
+    }
+    let tell = |name: &str, requests, expected| {
+        (options.progress)(name, Progress { preconditioning: false, requests, expected });
+    };
+    // All runs are known before the first one begins.
+    for (.., name, requests) in &points {
+        tell(name, 0, *requests);
     }
     let runs: Vec<Run> = pool(compare.jobs)?.install(|| {
         points
             .par_iter()
-            .map(|(config, workload, source, label)| {
+            .map(|(config, workload, source, label, name, _)| {
                 let mut subsystem = build(config, build_options(config, options))?;
                 let setup = config.policy_setup(capacity_bytes);
                 let open = |n| config.host.wrap(setup, &mut || source.open_again(n));
-                replay_on(&mut *subsystem, config, workload, (&mut open(0)?, Some(&open)), label, options)
+                let reader = (&mut open(0)?, Some(&open as &Open<'_>));
+                let mut run = replay_on(&mut *subsystem, config, workload, reader, name, options)?;
+                run.label.clone_from(label);
+                let requests = run.result.workload.requests.max(1);
+                tell(name, requests, Some(requests));
+                Ok(run)
             })
             .collect::<Result<_, RunError>>()
     })?;

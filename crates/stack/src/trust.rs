@@ -5,7 +5,7 @@ use crate::StackConfig;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::TrustNote;
-use nandscape_sim::trust::{ALIKE, FEW_BLOCKS};
+use nandscape_sim::trust::{ALIKE, ALIKE_SHARE, FEW_BLOCKS};
 
 /// Spare blocks of a plane below which a scaled device is slower than the one it stands for: the blocks that
 /// are open and those that wait to be erased are then most of them.
@@ -33,9 +33,6 @@ pub fn tell_few_blocks(config: &StackConfig, result: &mut RunResult) {
     result.trust.push(TrustNote { check: FEW_BLOCKS.name.to_owned(), message });
 }
 
-/// Figures that differ by less than this share are alike.
-const SHARE: f64 = 0.005;
-
 /// What runs are compared by.
 fn figures(result: &RunResult) -> [f64; 5] {
     [
@@ -48,7 +45,7 @@ fn figures(result: &RunResult) -> [f64; 5] {
 }
 
 fn are_alike(a: &RunResult, b: &RunResult) -> bool {
-    let is_close = |(a, b): (f64, f64)| (a - b).abs() <= SHARE * a.abs().max(b.abs());
+    let is_close = |(a, b): (f64, f64)| (a - b).abs() <= ALIKE_SHARE * a.abs().max(b.abs());
     figures(a).into_iter().zip(figures(b)).all(is_close)
 }
 
@@ -72,7 +69,7 @@ pub fn tell_alike(runs: &mut [Run]) {
             "{} differ by less than {} % in write amplification, erases, time and 99th percentiles: this workload on \
              this device does not tell them apart",
             names.join(", "),
-            SHARE * 100.0
+            ALIKE_SHARE * 100.0
         );
         for index in alike {
             told[index] = true;

@@ -43,6 +43,11 @@ pub fn seeds(text: &str) -> Result<Vec<u64>, String> {
 fn range(part: &str, from: &str, to: &str) -> Result<Vec<String>, String> {
     let expected = || format!("'{part}': expected a range such as 1..8, or 0.07..0.28:4 for four values");
     if let Some((to, count)) = to.split_once(':') {
+        let percents = [from, to].map(|text| text.trim().strip_suffix('%'));
+        let (from, to, unit) = match percents {
+            [Some(from), Some(to)] => (from, to, "%"),
+            _ => (from, to, ""),
+        };
         let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
         let (from, to) = number(from).zip(number(to)).ok_or_else(expected)?;
         let count: usize =
@@ -50,7 +55,7 @@ fn range(part: &str, from: &str, to: &str) -> Result<Vec<String>, String> {
         let step = (to - from) / (count - 1) as f64;
         // As many digits as a person would type.
         let shown = |at: usize| ((from + step * at as f64) * 1e6).round() / 1e6;
-        return Ok((0..count).map(|at| shown(at).to_string()).collect());
+        return Ok((0..count).map(|at| format!("{}{unit}", shown(at))).collect());
     }
     let whole = |text: &str| text.trim().parse::<u64>().ok();
     let (from, to) = whole(from).zip(whole(to)).filter(|(from, to)| from <= to).ok_or_else(expected)?;
@@ -72,7 +77,9 @@ mod tests {
         assert_eq!(all("1..4").unwrap(), "1 2 3 4");
         assert_eq!(all("0,4..6, 8").unwrap(), "0 4 5 6 8");
         assert_eq!(all("0.07..0.28:4").unwrap(), "0.07 0.14 0.21 0.28");
-        for wrong in ["1..", "4..1", "a..b", "0..1:1", "0..x:3", "1..100000", "../faults.toml"] {
+        assert_eq!(all("7%..28%:4").unwrap(), "7% 14% 21% 28%");
+        for wrong in ["1..", "7%..0.28:4", "4..1", "a..b", "0..1:1", "0..x:3", "1..100000", "../faults.toml"]
+        {
             assert!(values(wrong).unwrap_err().contains("expected a range"), "{wrong}");
         }
     }

@@ -177,15 +177,20 @@ impl Workload {
 
     /// Bytes from address 0 to the largest end of any request, as opened (so after a dense remap). One pass.
     pub fn span_bytes(&self) -> Result<u64> {
+        Ok(self.span()?.0)
+    }
+
+    /// The same, and the requests of all repetitions, which a dense remap does not count.
+    pub fn span(&self) -> Result<(u64, Option<u64>)> {
         if self.0.options.remap_dense {
-            return Ok(self.0.dense_map()?.pages() * crate::pages::GRANULE);
+            return Ok((self.0.dense_map()?.pages() * crate::pages::GRANULE, None));
         }
-        let mut span = 0;
+        let (mut span, mut requests) = (0, 0u64);
         for record in self.0.once()? {
-            let record = record?;
-            span = span.max(record.end());
+            span = span.max(record?.end());
+            requests += 1;
         }
-        Ok(span)
+        Ok((span, Some(requests.saturating_mul(self.0.options.repeat))))
     }
 }
 

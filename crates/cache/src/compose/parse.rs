@@ -97,7 +97,7 @@ pub(super) fn eviction(
     preset: &Preset,
     rest: &mut Typed,
 ) -> Result<EvictionSpec, ParamError> {
-    let name = own.get(EVICTION).unwrap_or(preset.eviction.name);
+    let name = &own.get(EVICTION).unwrap_or(preset.eviction.name).to_ascii_lowercase();
     let info = registry::find("eviction policy", name, EVICTIONS, |info| info)?;
     let Member { typed, .. } = member(name, &[preset.eviction], info.take(rest));
     EvictionSpec::new(name, prefix, &typed)
@@ -109,7 +109,7 @@ pub(super) fn admission(
     preset: &Preset,
     rest: &mut Typed,
 ) -> Result<Member, ParamError> {
-    let list = own.get(ADMISSION).map_or_else(|| listed(preset.admission), str::to_owned);
+    let list = own.get(ADMISSION).map_or_else(|| listed(preset.admission), str::to_ascii_lowercase);
     let mut all = Typed::new();
     for name in names(&list) {
         let entry = registry::find("admission policy", name, ADMISSIONS, |entry| &entry.info)?;
@@ -126,7 +126,7 @@ pub(super) fn cleanings(
     preset: &Preset,
     rest: &mut Typed,
 ) -> Result<Vec<Member>, ParamError> {
-    let list = own.get(CLEANING).map_or_else(|| listed(preset.cleaning), str::to_owned);
+    let list = own.get(CLEANING).map_or_else(|| listed(preset.cleaning), str::to_ascii_lowercase);
     // Every policy counts what all of them clean, so that the limits hold for all together.
     let caps = cleaning::CAPS.take(rest);
     let mut members: Vec<Member> = Vec::new();

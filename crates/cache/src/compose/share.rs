@@ -13,9 +13,8 @@ impl Design {
         if text == "none" {
             return Ok(None);
         }
-        let blocks = if text.ends_with('%') {
-            let share = units::parse_share(text).map_err(|_| wrong())?;
-            (f64::from(all) * share) as u64
+        let blocks = if let Some(share) = units::share_for_size(text) {
+            (f64::from(all) * share.map_err(|_| wrong())?) as u64
         } else if let Some(count) = text.strip_suffix('b').and_then(|count| count.trim().parse().ok()) {
             count
         } else {
@@ -36,13 +35,14 @@ mod tests {
             ("1MiB", Some(256)),
             ("70b", Some(70)),
             ("25%", Some(250)),
+            ("0.25", Some(250)),
             ("0b", Some(0)),
             ("none", None),
             ("1000TiB", Some(u32::MAX)),
         ] {
             assert_eq!(design.slots("limit", text, 1000).unwrap(), expected, "{text}");
         }
-        for text in ["", "x", "101%", "-1b", "25 %%"] {
+        for text in ["", "x", "101%", "1.5", "-1b", "25 %%"] {
             let error = design.slots("limit", text, 1000).unwrap_err().to_string();
             assert!(error.contains("cache.limit") && error.contains("25%, or none"), "{text}: {error}");
         }

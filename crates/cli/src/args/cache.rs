@@ -2,7 +2,7 @@
 
 use super::{
     CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
-    CacheSetArgs, CacheStatusArgs, ReadingArgs, WORKLOAD_HELP,
+    CacheSetArgs, CacheStatusArgs, ReadingArgs, WORKLOAD_HELP, name,
 };
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -62,13 +62,15 @@ pub struct SimulateArgs {
     pub workload: String,
     /// Eviction policies of fully associative caches, such as lru,s3-fifo:small=20%,belady ('nandscape list
     /// evictions').
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = name)]
     pub eviction: Vec<String>,
     /// Designs ('nandscape list caches'), whose map, ways, block and policy are simulated [default:
     /// nandscape].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["eviction", "objects"])]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = name,
+          conflicts_with_all = ["eviction", "objects"])]
     pub preset: Vec<String>,
-    /// Sizes of the cache in bytes (64MiB) or in blocks (10000b).
+    /// Sizes of the cache in bytes (64MiB), in blocks (10000b), or as shares of the blocks that the workload
+    /// reads and writes (10%).
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
     pub size: Vec<String>,
     #[command(flatten)]
@@ -87,10 +89,10 @@ pub struct AdviseArgs {
     #[arg(help = WORKLOAD_HELP)]
     pub workload: String,
     /// Eviction policies ('nandscape list evictions') [default: all].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = name)]
     pub eviction: Vec<String>,
-    /// Sizes of the cache in bytes (64MiB) or in blocks (10000b) [default: powers of two that fit the
-    /// workload, finer for the largest].
+    /// Sizes of the cache in bytes (64MiB), in blocks (10000b), or as shares of the blocks that the workload
+    /// reads and writes (10%) [default: powers of two that fit the workload, finer for the largest].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub size: Vec<String>,
     /// Estimate from a sample: this share of the blocks, such as 0.01 or 1%, with all of their requests.

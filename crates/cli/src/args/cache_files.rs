@@ -1,5 +1,6 @@
 //! Arguments of the verbs of `cache` that are about files and block devices.
 
+use super::name;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -14,13 +15,13 @@ pub struct CacheCreateArgs {
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     /// Design ('nandscape list caches') [default: nandscape].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub preset: Option<String>,
     /// Block of the cache, a power of two [default: the preset's].
     #[arg(long, value_name = "SIZE")]
     pub block: Option<String>,
     /// Mode: write-back, write-through, write-around, write-only or pass-through [default: the preset's].
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", value_parser = name)]
     pub mode: Option<String>,
     /// Any other key of the cache, such as small=20% or cache.eviction=lru; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -82,7 +83,7 @@ pub struct CacheStatusArgs {
     /// One volume [default: all].
     pub volume: Option<String>,
     /// Print what another design would print ('nandscape list caches') [default: the cache's own].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub preset: Option<String>,
     /// Print JSON: everything, with the page of the design for each volume.
     #[arg(long)]
@@ -166,7 +167,7 @@ pub struct ServeCacheArgs {
     #[arg(long = "disk", value_name = "NAME=PATH", requires = "cache")]
     pub disks: Vec<String>,
     /// Design of a cache in memory ('nandscape list caches') [default: rapidcache].
-    #[arg(long = "cache-preset", value_name = "NAME", requires = "cache")]
+    #[arg(long = "cache-preset", value_name = "NAME", value_parser = name, requires = "cache")]
     pub cache_preset: Option<String>,
     /// The disks were not used without the cache, whatever their stamps say, such as after a copy.
     #[arg(long, requires = "cache")]

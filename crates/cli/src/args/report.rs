@@ -5,12 +5,11 @@ use clap::{Args, ValueHint};
 
 /// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example:\n  nandscape replay my.csv.zst --set ftl.op=0.07 --json > small.json\n  \
-                        nandscape replay my.csv.zst --set ftl.op=0.28 --json > large.json\n  \
-                        nandscape report small.json large.json --report both.html\n\n\
-                        Documents have no series over time: --series, --interval and --detail belong to the run, and the \
+#[command(
+    after_help = "Documents have no series over time: --series, --interval and --detail belong to the run, and the \
                         HTML report has tables and bars. Every key is explained in docs/formats/result.md. \
-                        Exit status 1 also if one of the runs had failed.")]
+                        Exit status 1 also if one of the runs had failed."
+)]
 pub struct ReportArgs {
     /// Result documents, as --json and --write json=FILE of replay and compare write them (.gz, .zst, .xz
     /// transparently), or folders of one sweep; '-' for standard input.

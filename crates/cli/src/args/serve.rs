@@ -1,6 +1,6 @@
 //! Arguments of `serve`, and of what is asked of a server.
 
-use super::{DeviceArgs, ServeCacheArgs};
+use super::{DeviceArgs, ServeCacheArgs, name};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub cached: ServeCacheArgs,
     /// Translation layer ('nandscape list ftls') [default: page-map].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     pub ftl: Option<String>,
     /// Keep the bytes in this image file, made if it is absent; without it they are in memory and gone with
     /// the server. An image keeps the configuration it was made with; a flag that contradicts it is an

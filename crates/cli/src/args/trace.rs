@@ -1,6 +1,6 @@
 //! Arguments of `trace` and `fs`.
 
-use super::{ReadingArgs, WORKLOAD_HELP};
+use super::{ReadingArgs, WORKLOAD_HELP, name};
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 
@@ -22,6 +22,9 @@ pub enum TraceVerb {
     Stats {
         #[command(flatten)]
         source: SourceArgs,
+        /// Erase block of alignment figures.
+        #[arg(long, default_value = "1MiB", value_name = "SIZE")]
+        block: String,
         /// Further recordings of the same run at other levels: all stand beside each other in one table of
         /// the kinds of load.
         more: Vec<String>,
@@ -96,12 +99,9 @@ pub struct SpaceArgs {
     /// Logical capacity that generators fill a share of.
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     pub capacity: String,
-    /// Page of alignment figures and generators.
+    /// Page of generators, and of alignment figures.
     #[arg(long, default_value = "4KiB", value_name = "SIZE")]
     pub page: String,
-    /// Erase block of alignment figures.
-    #[arg(long, default_value = "1MiB", value_name = "SIZE")]
-    pub block: String,
     /// Seed of generators.
     #[arg(long, default_value_t = 42, value_name = "N")]
     pub seed: u64,
@@ -111,7 +111,7 @@ pub struct SpaceArgs {
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
     /// Format to write ('nandscape list formats'); by default from the name of the output.
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = name)]
     pub to: Option<String>,
     /// Output file; '-' for stdout. A name ending in .gz or .zst is compressed.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -37,7 +37,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
         configs.extend(own);
     }
     let bar = console.progress("compare");
-    let progress = |_: &str, progress| bar.show(progress);
+    let progress = |label: &str, progress| bar.show_run(label, progress);
     let options = run_options(&args.output, &progress)?;
     // A layer that was asked for by name must run; 'all' means all that can.
     let how = CompareOptions {
@@ -52,7 +52,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     for run in &mut runs {
         run.result.notes.extend(notes.get(&run.result.run.config_hash).cloned());
     }
-    deliver(&runs, &args.output, true, || render_text(&runs), console)
+    deliver(&runs, &args.output, true, || render_text(&runs, console.width()), console)
 }
 
 /// What a fitted device is compared as, unless something else is asked for.

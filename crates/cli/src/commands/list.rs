@@ -17,6 +17,7 @@ use nandscape_policies::simulate::BELADY;
 use nandscape_sim::trust::{CHECKS, OTHER_CHECKS};
 use nandscape_stack::interfaces::INTERFACES;
 use nandscape_stack::{cache, config, faults, host, journal, kinds, partition, presets};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 pub fn run(args: &ListArgs, console: Console) -> Result<()> {
@@ -57,7 +58,19 @@ fn title(what: Listing) -> String {
     what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-fn infos(what: Listing) -> Vec<Info> {
+/// Every key that `--set` takes, with its table.
+pub fn keys() -> Vec<String> {
+    let table = |info: &Info| if info.name == CAPS.name { "cache" } else { info.name };
+    let tables = infos(Listing::Keys).into_iter().map(|info| (table(&info), info));
+    let layers = infos(Listing::Ftls).into_iter().map(|info| ("ftl", info));
+    let key = |(table, info): (&'static str, Info)| {
+        info.params.iter().map(move |param| format!("{table}.{}", param.name)).collect::<Vec<_>>()
+    };
+    let all: BTreeSet<String> = tables.chain(layers).flat_map(key).collect();
+    all.into_iter().collect()
+}
+
+pub fn infos(what: Listing) -> Vec<Info> {
     match what {
         Listing::Devices => presets::PRESETS.iter().map(|p| p.info).collect(),
         Listing::Ftls => {
@@ -170,6 +183,8 @@ mod tests {
         let mut names = BTreeMap::new();
         for info in Listing::value_variants().iter().flat_map(|what| infos(*what)) {
             let _ = Params::defaults(&info);
+            // Names may be typed in any case.
+            assert_eq!(info.name, info.name.to_ascii_lowercase());
             for param in info.params {
                 assert_eq!(*names.entry(param.id).or_insert(param.name), param.name, "{}", info.name);
             }

@@ -43,5 +43,5 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     bar.finish();
     let mut runs = [run?];
     runs[0].result.notes.extend(note);
-    deliver(&runs, &args.output, false, || render_detail(&runs[0]), console)
+    deliver(&runs, &args.output, false, || render_detail(&runs[0], console.width()), console)
 }

@@ -28,8 +28,8 @@ pub fn run(args: &ReportArgs, console: Console) -> Result<()> {
     }
     let runs = past_runs(documents);
     let text = || match &runs[..] {
-        [run] => render_detail(run),
-        runs => render_text(runs),
+        [run] => render_detail(run, console.width()),
+        runs => render_text(runs, console.width()),
     };
     deliver(&runs, &args.output, is_list, text, console)
 }

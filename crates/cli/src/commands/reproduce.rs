@@ -38,7 +38,7 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
         survivors.extend(spoiled.iter().flat_map(|sabotage| sabotage.survivors(&run)));
         rows.extend(run);
         if STOP.load(Ordering::Relaxed) {
-            return Err(Failure::run("interrupted"));
+            return Err(Failure::Interrupted(String::new()));
         }
     }
     if args.how.quick {
@@ -53,7 +53,11 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.csv {
         write(path, render_reproduction_csv(&rows).as_bytes())?;
     }
-    if args.json { console.json(&rows) } else { console.result(&render_reproduction_text(&rows)) }?;
+    if args.json {
+        console.json(&rows)
+    } else {
+        console.result(&render_reproduction_text(&rows, console.width()))
+    }?;
     if survivors.is_empty() {
         return Ok(());
     }

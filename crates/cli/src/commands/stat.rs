@@ -10,6 +10,7 @@ use crate::args::StatArgs;
 use crate::console::{Console, Result};
 use nandscape_core::command::HostCounts;
 use nandscape_core::units::format_bytes;
+use nandscape_report::grouped;
 use std::fmt::Write as _;
 
 /// Prints it once, or a line for each interval.
@@ -29,6 +30,7 @@ fn row(out: &mut String, name: &str, value: &str) {
 
 pub fn requests(host: &HostCounts) -> String {
     let HostCounts { reads, writes, trims, flushes, .. } = host;
+    let [reads, writes, trims, flushes] = [reads, writes, trims, flushes].map(|count| grouped(*count));
     let [read, written] = [host.read_bytes, host.write_bytes].map(format_bytes);
     format!("{reads} reads ({read}), {writes} writes ({written}), {trims} trims, {flushes} flushes")
 }

@@ -2,25 +2,28 @@
 
 use super::{open_options, write_report};
 use crate::args::{ReadingArgs, SourceArgs, SpaceArgs, TargetArgs, TraceVerb};
-use crate::console::{Console, Failure, Result};
+use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::units;
 use nandscape_report::{
-    Level, ReportContext, ReportError, render_levels_text, render_workload_text, write_atomically_with,
+    Level, ReportContext, ReportError, grouped, render_levels_text, render_workload_text,
+    write_atomically_with,
 };
 use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, formats, generators, write};
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 pub fn run(verb: TraceVerb, console: Console) -> Result<()> {
     match verb {
-        TraceVerb::Stats { source, more, levels, json, report } => {
+        TraceVerb::Stats { source, block, more, levels, json, report } => {
             let report = report.as_deref();
+            let options = stats_options(&source.space, &block)?;
             if more.is_empty() && !levels {
-                return statistics(&source, json, report, console);
+                return statistics(&source, options, json, report, console);
             }
-            beside(&source, &more, json, report, console)
+            beside(&source, &more, options, json, report, console)
         }
         TraceVerb::Convert { source, target } => convert(open(&source)?, &target, console),
         TraceVerb::Generate { generator, space, target, limit } => {
@@ -67,6 +70,8 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
     if target.output.as_os_str() == "-" {
         return to_stdout(reader, &format);
     }
+    // The file that is under way is then removed.
+    stop_on_ctrl_c()?;
     let mut records = 0;
     let mut failure = None;
     let written = write_atomically_with(&target.output, |file| {
@@ -83,11 +88,14 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
             refused(std::io::Error::other("the workload could not be converted"))
         })
     });
+    if STOP.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted(format!("{} is not written", target.output.display())));
+    }
     if let Some(error) = failure {
         return Err(error.into());
     }
     written.map_err(Failure::run)?;
-    console.note(&format!("{records} requests written to {}", target.output.display()));
+    console.note(&format!("{} requests written to {}", grouped(records), target.output.display()));
     Ok(())
 }
 
@@ -110,7 +118,10 @@ struct Watched<W> {
 
 impl<W: Write> Write for Watched<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes).inspect_err(|e| self.failure = Some(e.kind()))
+        let is_stopped = STOP.load(Ordering::Relaxed);
+        let written =
+            if is_stopped { Err(std::io::Error::other("interrupted")) } else { self.out.write(bytes) };
+        written.inspect_err(|e| self.failure = Some(e.kind()))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -171,17 +182,23 @@ fn format_of(target: &TargetArgs) -> Result<String> {
     Ok(format.to_owned())
 }
 
-fn stats_options(space: &SpaceArgs) -> Result<StatsOptions> {
+fn stats_options(space: &SpaceArgs, block: &str) -> Result<StatsOptions> {
     Ok(StatsOptions {
         page_bytes: page_of(space)?,
-        block_bytes: above_0("block", &space.block)?,
+        block_bytes: above_0("block", block)?,
         ..StatsOptions::default()
     })
 }
 
-fn statistics(source: &SourceArgs, json: bool, report: Option<&Path>, console: Console) -> Result<()> {
+fn statistics(
+    source: &SourceArgs,
+    options: StatsOptions,
+    json: bool,
+    report: Option<&Path>,
+    console: Console,
+) -> Result<()> {
     let workload = &source.workload;
-    let stats = TraceStats::of(open(source)?, stats_options(&source.space)?)?;
+    let stats = TraceStats::of(open(source)?, options)?;
     let context = ReportContext {
         title: format!("Workload {workload}"),
         workload_stats: vec![(workload.clone(), stats.clone())],
@@ -195,11 +212,11 @@ fn statistics(source: &SourceArgs, json: bool, report: Option<&Path>, console: C
 fn beside(
     first: &SourceArgs,
     more: &[String],
+    options: StatsOptions,
     json: bool,
     report: Option<&Path>,
     console: Console,
 ) -> Result<()> {
-    let options = stats_options(&first.space)?;
     let mut levels = Vec::new();
     for workload in [&first.workload].into_iter().chain(more) {
         let source = SourceArgs { workload: workload.clone(), ..first.clone() };
@@ -233,7 +250,7 @@ fn beside(
     };
     write_report(report, &[], context, console)?;
     if !json {
-        return console.result(&render_levels_text(&levels));
+        return console.result(&render_levels_text(&levels, console.width()));
     }
     let document = |level: &Level| {
         let Level { workload, level, stats } = level;

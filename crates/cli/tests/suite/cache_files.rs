@@ -85,7 +85,7 @@ fn bad_input_is_named_and_changes_nothing() {
             2,
             &["cache.evict", "did you mean 'eviction'"],
         ),
-        (&["create", "new", "--size", "1MiB", "--set", "eviction=LUR"], 2, &["'LUR'", "did you mean 'lru'"]),
+        (&["create", "new", "--size", "1MiB", "--set", "eviction=LUR"], 2, &["'lur'", "did you mean 'lru'"]),
         (
             &["create", "new", "--size", "1MiB", "--set", "fallow_delay=1s"],
             2,

@@ -295,35 +295,6 @@ fn list_names_every_registry() {
     }
 }
 
-/// An interrupt keeps what was counted so far. The run is far longer than any wait here, and the interrupt is
-/// sent only after the first line of progress could have been counted, so the test does not depend on the
-/// machine's speed.
-#[cfg(unix)]
-#[test]
-fn an_interrupt_keeps_a_marked_partial_result() {
-    let child = Command::new(env!("CARGO_BIN_EXE_nandscape"))
-        .args(["replay", "uniform:count=100G,span=50%", "--device", "thesis", "--ftl", "pm-gcl", "--json"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The handler is installed before the first request; until then the signal would end the process.
-    let handles_interrupts = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
-        u64::from_str_radix(&caught, 16).is_ok_and(|mask| mask & 0b10 != 0)
-    };
-    while !handles_interrupts() {
-        std::thread::yield_now();
-    }
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(json(&output)["partial"], true);
-    assert!(stderr(&output).contains("interrupted"));
-}
-
 #[test]
 fn neighbours_prints_a_row_for_each_layout_and_names_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();

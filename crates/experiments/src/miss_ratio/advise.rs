@@ -2,7 +2,7 @@
 
 use super::feed::Feed;
 use super::simulate::Replacement;
-use super::{Options, bad_value};
+use super::{CacheSize, Options, bad_value};
 use crate::Result;
 use nandscape_policies::Map;
 use nandscape_policies::eviction::EVICTIONS;
@@ -28,8 +28,8 @@ pub struct AdviseCase {
     pub evictions: Vec<String>,
     /// Bytes of a block, a power of two; `None` counts every request as one object.
     pub block_bytes: Option<u64>,
-    /// Sizes in blocks; empty for a choice that fits the workload.
-    pub sizes: Vec<u32>,
+    /// Sizes; empty for a choice that fits the workload.
+    pub sizes: Vec<CacheSize>,
     /// Share of the blocks that is looked at; 1 for exact counts.
     pub rate: f64,
 }
@@ -80,7 +80,8 @@ pub fn advise(
         let smallest = if case.rate < 1.0 { (SAMPLE_SLOTS_MIN / case.rate) as u64 } else { 1 };
         default_sizes(lru_size.min(1 << 30), smallest)
     } else {
-        let mut sizes: Vec<u64> = case.sizes.iter().map(|size| u64::from(*size)).collect();
+        let footprint = (stream.distances.blocks() as f64 / case.rate).round() as u64;
+        let mut sizes: Vec<u64> = case.sizes.iter().map(|size| size.blocks(footprint).into()).collect();
         sizes.sort_unstable();
         sizes.dedup();
         sizes

@@ -1,9 +1,12 @@
 //! A workload as streams of cache units, chunk by chunk: memory is bounded, however long the workload and its
 //! requests are.
 
+use super::Options;
+use crate::Result;
 use nandscape_core::{IoRecord, TraceError, TraceReader};
-use nandscape_policies::simulate::{Request, Splitter};
+use nandscape_policies::simulate::{Request, Splitter, StackDistances};
 use nandscape_sim::Progress;
+use nandscape_stack::RunError;
 use nandscape_trace::BoxReader;
 
 /// Units of a chunk, of the smallest size of unit. A chunk with its tables still fits into a cache of the
@@ -21,6 +24,29 @@ pub(super) struct Feed {
     /// What is left of a request that was too long for one chunk.
     rest: Option<IoRecord>,
     records: u64,
+}
+
+/// Different blocks of so many bytes that a workload reads and writes; requests where there is no block.
+pub fn footprint(
+    workload: &str,
+    reader: BoxReader,
+    block_bytes: Option<u64>,
+    options: &Options<'_>,
+) -> Result<u64> {
+    let mut feed = Feed::new(reader, workload, &[block_bytes]);
+    let mut distances = StackDistances::new();
+    let mut chunk = vec![Vec::new()];
+    loop {
+        feed.fill(&mut chunk).map_err(RunError::Trace)?;
+        if chunk[0].is_empty() {
+            return Ok(distances.blocks());
+        }
+        distances.feed(&chunk[0]);
+        (options.progress)(feed.progress());
+        if options.is_stopped() {
+            return Err(RunError::Interrupted);
+        }
+    }
 }
 
 /// Blocks of a [`Feed`], in bytes; `None` for requests as objects.

@@ -8,6 +8,7 @@ mod feed;
 mod simulate;
 
 pub use advise::{AdviseCase, Advised, advise};
+pub use feed::footprint;
 pub use simulate::{Case, Replacement, simulate};
 
 use nandscape_core::ParamError;
@@ -31,6 +32,25 @@ pub struct Options<'a> {
 impl Options<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+/// Size of a simulated cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CacheSize {
+    /// Blocks, at least 1.
+    Blocks(u32),
+    /// Share of the blocks that the workload reads and writes, from 0 to 1.
+    Share(f64),
+}
+
+impl CacheSize {
+    /// Blocks for a workload with so many different ones, at least 1.
+    pub fn blocks(self, footprint: u64) -> u32 {
+        match self {
+            Self::Blocks(blocks) => blocks,
+            Self::Share(share) => (footprint as f64 * share).round().clamp(1.0, f64::from(1 << 30)) as u32,
+        }
     }
 }
 

@@ -85,6 +85,6 @@ fn who_uses_the_cache_while_it_cleans_waits_at_most_twice_as_long() {
     let csv = nandscape_report::render_reproduction_csv(&rows);
     let times: usize = rows.iter().filter_map(|row| row.series.as_ref()).map(|s| s.time_s.len()).sum();
     assert_eq!(csv.lines().count(), 1 + rows.len() + times);
-    let text = nandscape_report::render_reproduction_text(&rows);
+    let text = nandscape_report::render_reproduction_text(&rows, None);
     assert_eq!(text.matches("until").count(), 3, "{text}");
 }

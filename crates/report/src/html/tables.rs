@@ -3,7 +3,7 @@
 use super::Page;
 use super::elements::{cells, heads, left_heads};
 use super::escape::text;
-use crate::metrics::{Better, Metric, SUMMARY, latency_points, over_provisioning, rarity};
+use crate::metrics::{Metric, SUMMARY, best as best_of, latency_points, over_provisioning, rarity};
 use crate::number::{Kind, grouped};
 use crate::reproduction::{ReproductionRow, figure, rules};
 use nandscape_sim::RunResult;
@@ -22,25 +22,13 @@ pub(crate) fn frame(label: &str, caption: &str, head: &str, body: &str) -> Strin
 fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
     let mut is_best = vec![false; page.runs.len()];
     for group in &page.groups {
-        let values: Vec<(usize, f64)> = group
-            .members
-            .iter()
-            .filter(|i| page.runs[**i].is_complete())
-            .filter_map(|i| Some((*i, metric.mean(&page.runs[*i].result)?)))
-            .collect();
-        let Some(first) = values.first() else { continue };
-        let pick = match metric.better {
-            Better::Neither => continue,
-            Better::Lower => values.iter().fold(first.1, |best, (_, v)| best.min(*v)),
-            Better::Higher => values.iter().fold(first.1, |best, (_, v)| best.max(*v)),
+        let value = |i: &usize| {
+            let run = &page.runs[*i];
+            metric.mean(&run.result).filter(|_| run.is_complete())
         };
-        // What looks equal is equal.
-        let unit = unit_of(page, metric);
-        let is_winner = |v: f64| unit.show(v) == unit.show(pick);
-        if values.len() > 1 && !values.iter().all(|(_, v)| is_winner(*v)) {
-            for (i, v) in values {
-                is_best[i] = is_winner(v);
-            }
+        let values: Vec<Option<f64>> = group.members.iter().map(value).collect();
+        for (i, is) in group.members.iter().zip(best_of(metric.better, &unit_of(page, metric), &values)) {
+            is_best[*i] = is;
         }
     }
     is_best

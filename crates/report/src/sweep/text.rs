@@ -1,10 +1,11 @@
 //! A sweep for a terminal of 100 columns.
 
 use super::{Figure, Front, SweepPoint, SweepTable};
+use crate::lines::broken;
 use crate::metrics::Better;
 use crate::number::{Unit, printable};
 use crate::table::{Head, Table};
-use crate::text::{broken, verdict_lines};
+use crate::text::verdict_lines;
 use nandscape_sim::result::Spread;
 use std::fmt::Write as _;
 
@@ -26,7 +27,7 @@ pub fn render_sweep_text(table: &SweepTable) -> String {
     let _ = writeln!(out, "sweep    {}", table.size());
     let sentences: Vec<String> =
         front.verdict(table, &points).iter().flat_map(|sentence| broken(sentence, WIDTH - 9)).collect();
-    out.push_str(&verdict_lines(&sentences));
+    out.push_str(&verdict_lines(&sentences, None));
     if let Some(caution) = table.caution() {
         for (number, line) in broken(&caution, WIDTH - 9).iter().enumerate() {
             let _ = writeln!(out, "{:<9}{line}", if number == 0 { "caution" } else { "" });
@@ -88,7 +89,7 @@ fn list(out: &mut String, table: &SweepTable, points: &[SweepPoint<'_>], front: 
             };
             lines.column(head, rows.iter().map(cell));
         }
-        lines.render()
+        lines.render(None)
     };
     let fits = |text: &str| text.lines().all(|line| line.chars().count() <= WIDTH);
     let mut text = render(&order);
@@ -152,7 +153,7 @@ fn ends(out: &mut String, table: &SweepTable, points: &[SweepPoint<'_>]) {
     lines.column(point("best"), found.iter().map(|(_, best, _)| points[*best].point.to_string()));
     lines.column(group("worst"), found.iter().map(|(metric, _, worst)| value(*metric, *worst)));
     lines.column(point("worst"), found.iter().map(|(_, _, worst)| points[*worst].point.to_string()));
-    let _ = write!(out, "\n{}", lines.render());
+    let _ = write!(out, "\n{}", lines.render(None));
 }
 
 fn failures(out: &mut String, table: &SweepTable) {

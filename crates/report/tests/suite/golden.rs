@@ -24,7 +24,7 @@ fn golden(name: &str, got: &str) {
 
 #[test]
 fn text_of_a_comparison() {
-    let text = render_text(&sample::runs(400));
+    let text = render_text(&sample::runs(400), None);
     golden("compare.txt", &text);
     // The first lines are the table; messages may be longer.
     let table: Vec<&str> = text.lines().take_while(|line| !line.starts_with('!')).collect();
@@ -37,7 +37,7 @@ fn text_of_one_run() {
     let mut run = sample::runs(400).swap_remove(3);
     run.result.partial = true;
     run.result.workload.spec = "evil\u{1b}[2Jname.csv".into();
-    let text = render_detail(&run);
+    let text = render_detail(&run, None);
     golden("replay.txt", &text);
     assert!(!text.contains('\u{1b}'), "a file name must not steer the terminal");
 }
@@ -94,13 +94,13 @@ fn text_of_a_reproduction() {
         row("order of throughput", json!("pm-gcl > hsbm-gcl > sbm-gcl"), json!(true), None, ""),
         row("erases", json!([10, 20]), json!(false), None, "outside"),
     ];
-    golden("reproduce.txt", &render_reproduction_text(&rows));
+    golden("reproduce.txt", &render_reproduction_text(&rows, None));
 }
 
 #[test]
 fn figures_over_time_as_text_and_csv() {
     let rows = sample::rows_over_time();
-    golden("over-time.txt", &render_reproduction_text(&rows));
+    golden("over-time.txt", &render_reproduction_text(&rows, None));
     golden("over-time.csv", &render_reproduction_csv(&rows));
 }
 
@@ -131,26 +131,26 @@ fn every_output_gives_something_for_runs_and_survives_none() {
 fn memory_of_device_and_host_and_the_capacity_stand_beside_every_result() {
     let mut runs = sample::zoned_runs(12);
     runs[1].result.cost.host_dram_bytes = 3 << 20;
-    assert!(render_text(&runs).contains("\nusable   400 MiB\n"), "the same for all");
+    assert!(render_text(&runs, None).contains("\nusable   400 MiB\n"), "the same for all");
     runs[1].result.cost.usable_bytes = 300 << 20;
-    let table = render_text(&runs);
+    let table = render_text(&runs, None);
     let heads: Vec<&str> = table.lines().skip_while(|line| !line.contains("throughput")).take(3).collect();
     assert!(heads[0].contains("DRAM") && heads[1].contains("device") && heads[1].contains("host"), "{table}");
     assert!(heads[1].contains("usable"), "{table}");
     assert!(
-        render_detail(&runs[1]).contains("of the host 3 MiB; usable 300 MiB"),
+        render_detail(&runs[1], None).contains("of the host 3 MiB; usable 300 MiB"),
         "{}",
-        render_detail(&runs[1])
+        render_detail(&runs[1], None)
     );
     let html = nandscape_report::render_html(&runs, &ReportContext::default());
     assert!(html.contains("host DRAM") && html.contains("<td>3 MiB</td>"), "the table of costs");
     // Only where there is any.
-    assert!(!render_text(&runs[..1]).contains("host  "), "{}", render_text(&runs[..1]));
+    assert!(!render_text(&runs[..1], None).contains("host  "), "{}", render_text(&runs[..1], None));
 }
 
 /// The sentences of a comparison.
 fn verdict(runs: &[nandscape_report::Run]) -> String {
-    let text = render_text(runs);
+    let text = render_text(runs, None);
     let lines = text.lines().skip_while(|line| !line.starts_with("verdict"));
     let lines = lines.take_while(|line| line.starts_with("verdict  ") || line.starts_with("         "));
     lines.map(|line| line[9..].trim()).collect::<Vec<_>>().join(" ")

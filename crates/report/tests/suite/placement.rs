@@ -36,7 +36,7 @@ fn streams(count: u16) -> PlacementReport {
 
 #[test]
 fn a_table_of_streams_ends_the_text_of_a_run() {
-    let text = render_detail(&run(streams(2)));
+    let text = render_detail(&run(streams(2)), None);
     let part = text.split("\nstreams: ").nth(1).expect("a part for streams");
     assert_eq!(
         part.lines().take(4).collect::<Vec<_>>(),
@@ -49,12 +49,12 @@ fn a_table_of_streams_ends_the_text_of_a_run() {
     );
     let mut without = sample::runs(200).swap_remove(0);
     without.result.placement = None;
-    assert!(!render_detail(&without).contains("streams"));
+    assert!(!render_detail(&without, None).contains("streams"));
 }
 
 #[test]
 fn many_streams_are_summed_up() {
-    let text = render_detail(&run(streams(40)));
+    let text = render_detail(&run(streams(40)), None);
     assert!(text.contains("\nand 8 more, written 292 MiB\n"), "{text}");
 }
 
@@ -70,7 +70,7 @@ fn statistics_of_data_placement_are_named_as_in_the_standard() {
         host_events: 2,
         ..FdpReport::default()
     });
-    let text = render_detail(&run(placement.clone()));
+    let text = render_detail(&run(placement.clone()), None);
     let facts = "4 KiB without a valid placement identifier; HBMW 1 MiB, MBMW 1.50 MiB, MBE 2 MiB, DLWA 1.5; 2 host and 0 controller events";
     assert!(text.contains(facts), "{text}");
     assert!(text.contains("handle  namespace"), "{text}");

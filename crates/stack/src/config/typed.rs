@@ -8,6 +8,21 @@ use crate::presets::PRESETS;
 use nandscape_core::registry;
 use std::path::Path;
 
+/// Keys whose values are names of registries, which are in lower case.
+const NAMES: [&str; 11] = [
+    "cache.admission",
+    "cache.cleaning",
+    "cache.eviction",
+    "cache.metadata",
+    "cache.preset",
+    "device.preset",
+    "device.timing.scheduler",
+    "disk.kind",
+    "ftl.kind",
+    "host.policy",
+    "stack.kind",
+];
+
 /// Configuration as typed: nested tables.
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
@@ -108,16 +123,18 @@ impl Typed {
 
     /// Lays a preset over what is there.
     pub fn merge_preset(&mut self, name: &str) -> Result<()> {
+        let name = &name.to_ascii_lowercase();
         let preset = registry::find("device", name, PRESETS, |preset| &preset.info)?;
         self.merge_text(name, preset.toml)?;
         self.insert("device.preset", name)
     }
 
-    /// Sets one dotted key, such as `ftl.op`. `scheduler` alone means `device.timing.scheduler`;
-    /// `device.preset` lays that preset over what is there, but for keys that were set in this way, before
-    /// it or after it.
+    /// Sets one dotted key, such as `ftl.op`. Names of registries may be typed in any case. `scheduler`
+    /// alone means `device.timing.scheduler`; `device.preset` lays that preset over what is there, but for
+    /// keys that were set in this way, before it or after it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         let key = if key == "scheduler" { "device.timing.scheduler" } else { key };
+        let value = &if NAMES.contains(&key) { value.to_ascii_lowercase() } else { value.to_owned() };
         if key != "device.preset" {
             self.set.push((key.to_owned(), value.to_owned()));
             return self.insert(key, value);
@@ -199,17 +216,19 @@ impl Typed {
     /// Chooses the translation layer. The other `ftl` keys stay only if it is the same kind, since they
     /// belong to a kind.
     pub fn set_ftl(&mut self, kind: &str) -> Result<()> {
+        let kind = kind.to_ascii_lowercase();
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl")
             && ftl.get("kind").and_then(toml::Value::as_str).is_some_and(|old| old != kind)
         {
             ftl.clear();
             self.forget_set("ftl");
         }
-        self.set("ftl.kind", kind)
+        self.set("ftl.kind", &kind)
     }
 
     /// Chooses the stack. The keys of `[ftl]` stay only if they belong to its layer.
     pub fn set_stack(&mut self, kind: &str) -> Result<()> {
+        let kind = kind.to_ascii_lowercase();
         let layer = KINDS.iter().find(|entry| entry.info.name == kind).and_then(|entry| entry.layer);
         if let Some(toml::Value::Table(ftl)) = self.table.get_mut("ftl") {
             let old = ftl.get("kind").and_then(toml::Value::as_str).unwrap_or(DEFAULT_FTL);
@@ -222,7 +241,7 @@ impl Typed {
                 self.forget_set("ftl");
             }
         }
-        self.set("stack.kind", kind)
+        self.set("stack.kind", &kind)
     }
 
     /// Checks everything.

@@ -159,7 +159,7 @@ fn a_cache_over_flash_spares_the_disk_and_reports_what_the_flash_wrote() {
     let host = cached.result.host;
     assert_eq!(cache.report.counters.reads + cache.report.counters.writes, host.reads + host.writes);
     assert!(cache.report.disk().read_bytes < disk.report.disk().read_bytes / 2, "the disk is spared");
-    let text = nandscape_report::render_detail(&run(&small(&["cache.preset=nandscape"]), ZIPF));
+    let text = nandscape_report::render_detail(&run(&small(&["cache.preset=nandscape"]), ZIPF), None);
     for part in ["nandscape: write-back", "hit ratio", "cache device", "bytes programmed for each byte"] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -66,6 +66,8 @@ fn dense_remap_repeat_and_limit_work_together() {
     assert_eq!(got, [pass, second].concat());
     let workload = Workload::new(&path, &options, TARGET).unwrap();
     assert_eq!(workload.span_bytes().unwrap(), 8192);
+    let plain = OpenOptions { repeat: 2, ..OpenOptions::default() };
+    assert_eq!(Workload::new(&path, &plain, TARGET).unwrap().span().unwrap().1, Some(10));
     let stats = TraceStats::of(workload.open().unwrap(), StatsOptions::default()).unwrap();
     assert_eq!(stats.max_end, 8192);
     assert_eq!(workload.open().unwrap().count(), 10);

@@ -1,6 +1,6 @@
 //! `nandscape cache advise`.
 
-use super::unit::{BLOCK_BYTES, block, open, slots};
+use super::unit::{BLOCK_BYTES, block, open, size};
 use crate::args::AdviseArgs;
 use crate::commands::{write, write_report};
 use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
@@ -15,7 +15,7 @@ pub fn run(args: &AdviseArgs, console: Console) -> Result<()> {
     let case = AdviseCase {
         evictions: args.eviction.clone(),
         block_bytes: unit,
-        sizes: args.size.iter().map(|size| slots(size, unit)).collect::<Result<_, _>>()?,
+        sizes: args.size.iter().map(|text| size(text, unit)).collect::<Result<_, _>>()?,
         rate: rate.unwrap_or(1.0),
     };
     let reader = open(&args.workload, &args.unit)?;
@@ -36,7 +36,7 @@ pub fn run(args: &AdviseArgs, console: Console) -> Result<()> {
     if args.json {
         console.json(&advised.advice)?;
     } else {
-        console.result(&render_advice_text(&advised.advice))?;
+        console.result(&render_advice_text(&advised.advice, console.width()))?;
     }
     let context = ReportContext {
         title: format!("A cache for {}", args.workload),

@@ -1,17 +1,16 @@
 //! `nandscape cache simulate`.
 
-use super::unit::{BLOCK_BYTES, block, open, slots};
+use super::unit::{BLOCK_BYTES, block, open, size};
 use crate::args::SimulateArgs;
 use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_cache::Design;
 use nandscape_cache::presets::PRESETS;
 use nandscape_core::{ParamError, registry};
-use nandscape_experiments::miss_ratio::{Case, Options, Replacement, simulate};
+use nandscape_experiments::miss_ratio::{CacheSize, Case, Options, Replacement, footprint, simulate};
 use nandscape_report::render_simulations_text;
+use std::collections::BTreeMap;
 
 pub fn run(args: &SimulateArgs, console: Console) -> Result<()> {
-    let cases = cases(args, console)?;
-    let reader = open(&args.workload, &args.unit)?;
     stop_on_ctrl_c()?;
     let bar = console.progress("simulate");
     let options = Options {
@@ -20,24 +19,42 @@ pub fn run(args: &SimulateArgs, console: Console) -> Result<()> {
         stop: Some(&STOP),
         progress: &|progress| bar.show(progress),
     };
+    let cases = cases(args, &options, console)?;
+    let reader = open(&args.workload, &args.unit)?;
     let rows = simulate(&args.workload, reader, &cases, &options);
     bar.finish();
     let rows = rows?;
     if args.json {
         console.json(&rows)?;
     } else {
-        console.result(&render_simulations_text(&rows))?;
+        console.result(&render_simulations_text(&rows, console.width()))?;
     }
     if rows.iter().any(|row| row.partial) {
-        console.error("interrupted: the result is partial and marked so");
-        return Err(Failure::Reported);
+        return Err(Failure::Interrupted("the result is that of the requests read until then".to_owned()));
     }
     Ok(())
 }
 
 /// Policies in the order that was typed, each with all sizes.
-fn cases(args: &SimulateArgs, console: Console) -> Result<Vec<Case>> {
+fn cases(args: &SimulateArgs, options: &Options<'_>, console: Console) -> Result<Vec<Case>> {
     let typed = block(&args.unit)?;
+    let mut footprints = BTreeMap::new();
+    let mut slots = |text: &String, block: Option<u64>| -> Result<u32> {
+        let size = size(text, block)?;
+        if let CacheSize::Share(_) = size
+            && !footprints.contains_key(&block)
+        {
+            if args.workload == "-" {
+                return Err(Failure::usage(format!(
+                    "--size {text}: standard input can be read only once: expected bytes such as 64MiB or blocks such \
+                     as 10000b"
+                )));
+            }
+            let reader = open(&args.workload, &args.unit)?;
+            footprints.insert(block, footprint(&args.workload, reader, block, options)?);
+        }
+        Ok(size.blocks(footprints.get(&block).copied().unwrap_or(0)))
+    };
     let mut cases = Vec::new();
     for text in &args.eviction {
         let unit = if args.unit.objects { None } else { Some(typed.unwrap_or(BLOCK_BYTES)) };

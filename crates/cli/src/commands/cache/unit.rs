@@ -4,6 +4,7 @@ use crate::args::UnitArgs;
 use crate::commands::open_options;
 use crate::console::{Failure, Result};
 use nandscape_core::units;
+use nandscape_experiments::miss_ratio::CacheSize;
 use nandscape_trace::{BoxReader, Target};
 use std::path::Path;
 
@@ -35,19 +36,28 @@ pub(super) fn open(workload: &str, args: &UnitArgs) -> Result<BoxReader> {
     Ok(nandscape_trace::open(workload, &options, target)?)
 }
 
-/// Blocks of a size in bytes (`64MiB`) or in blocks (`10000b`); `block` is `None` where every request is one
-/// object.
-pub(super) fn slots(text: &str, block: Option<u64>) -> Result<u32> {
+/// A size in bytes (`64MiB`), in blocks (`10000b`) or as a share of the workload's blocks (`10%`, `0.1`);
+/// `block` is `None` where every request is one object.
+pub(super) fn size(text: &str, block: Option<u64>) -> Result<CacheSize> {
     let wrong = |expected: &str| Failure::usage(format!("--size '{}': expected {expected}", text.trim()));
+    if let Some(share) = units::share_for_size(text) {
+        let share = share.ok().filter(|share| *share > 0.0);
+        return Ok(CacheSize::Share(
+            share.ok_or_else(|| wrong("a share above 0 and up to 100% such as 10%"))?,
+        ));
+    }
     let in_blocks = text.trim().strip_suffix('b').filter(|n| n.bytes().all(|c| c.is_ascii_digit()));
     let blocks = match (in_blocks, block) {
         (Some(count), _) => count.parse().unwrap_or(u64::MAX),
         (None, None) => {
-            return Err(wrong("a count of objects such as 10000b, since with --objects none has a size"));
+            return Err(wrong(
+                "a count of objects such as 10000b or a share such as 10%, since with --objects none has a size",
+            ));
         }
         (None, Some(block)) => {
-            let bytes =
-                units::parse_size(text).map_err(|_| wrong("bytes such as 64MiB or blocks such as 10000b"))?;
+            let bytes = units::parse_size(text).map_err(|_| {
+                wrong("bytes such as 64MiB, blocks such as 10000b, or a share of the workload such as 10%")
+            })?;
             if !bytes.is_multiple_of(block) {
                 return Err(wrong(&format!(
                     "a multiple of the block of {}, or a number of blocks such as {}b",
@@ -59,7 +69,7 @@ pub(super) fn slots(text: &str, block: Option<u64>) -> Result<u32> {
         }
     };
     match u32::try_from(blocks) {
-        Ok(slots) if slots > 0 && blocks <= BLOCKS_MAX => Ok(slots),
+        Ok(slots) if slots > 0 && blocks <= BLOCKS_MAX => Ok(CacheSize::Blocks(slots)),
         _ => Err(wrong(&format!("1 to {BLOCKS_MAX} blocks"))),
     }
 }
@@ -69,10 +79,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_bytes_or_blocks() {
-        assert_eq!(slots("64MiB", Some(4096)).unwrap(), 16_384);
-        assert_eq!(slots(" 10000b", Some(4096)).unwrap(), 10_000);
-        assert_eq!(slots("7b", None).unwrap(), 7);
+    fn sizes_are_bytes_blocks_or_shares() {
+        assert_eq!(size("64MiB", Some(4096)).unwrap(), CacheSize::Blocks(16_384));
+        assert_eq!(size(" 10000b", Some(4096)).unwrap(), CacheSize::Blocks(10_000));
+        assert_eq!(size("7b", None).unwrap(), CacheSize::Blocks(7));
+        for text in ["10%", "0.1", " 10 %"] {
+            assert_eq!(size(text, Some(4096)).unwrap(), CacheSize::Share(0.1), "{text}");
+        }
+        assert_eq!(CacheSize::Share(0.1).blocks(1234), 123);
+        assert_eq!(CacheSize::Share(0.001).blocks(1), 1);
         for (text, block, expected) in [
             ("10000", Some(4096), "a multiple of the block of 4 KiB, or a number of blocks such as 3b"),
             ("0", Some(4096), "1 to 1073741824 blocks"),
@@ -83,8 +98,11 @@ mod tests {
             ("1MiB", None, "a count of objects"),
             ("-4k", Some(4096), "bytes such as 64MiB"),
             ("", Some(4096), "bytes such as 64MiB"),
+            ("101%", Some(4096), "a share above 0"),
+            ("0%", Some(4096), "a share above 0"),
+            ("1.5", Some(4096), "a share above 0"),
         ] {
-            let Err(Failure::Usage(message)) = slots(text, block) else { panic!("'{text}' is accepted") };
+            let Err(Failure::Usage(message)) = size(text, block) else { panic!("'{text}' is accepted") };
             assert!(message.contains(expected), "'{text}': {message}");
         }
     }

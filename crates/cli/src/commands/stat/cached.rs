@@ -3,6 +3,7 @@
 use super::{row, share};
 use nandscape_core::units::format_bytes;
 use nandscape_policies::admission::Bypass;
+use nandscape_report::grouped;
 use nandscape_volumes::CacheStat;
 
 /// What stands in the place of the rows about flash.
@@ -15,12 +16,14 @@ pub fn rows(out: &mut String, cache: &CacheStat) {
         row(out, "", trouble);
     }
     let used = gauges.used * u64::from(cache.block_bytes);
-    let blocks = format!("{} of {} blocks ({})", gauges.used, gauges.slots, format_bytes(used));
-    let dirty = format!("{} of them dirty ({})", gauges.dirty, format_bytes(gauges.dirty_bytes));
+    let [in_use, slots, dirty] = [gauges.used, gauges.slots, gauges.dirty].map(grouped);
+    let blocks = format!("{in_use} of {slots} blocks ({})", format_bytes(used));
+    let dirty = format!("{dirty} of them dirty ({})", format_bytes(gauges.dirty_bytes));
     row(out, "cached", &format!("{blocks}, {dirty}"));
     for volume in &cache.volumes {
         let place = format!("{}, {}", of(&volume.disk), format_bytes(volume.bytes));
-        let blocks = format!("{} blocks, {} dirty", volume.blocks, volume.dirty_blocks);
+        let [blocks, dirty] = [volume.blocks, volume.dirty_blocks].map(grouped);
+        let blocks = format!("{blocks} blocks, {dirty} dirty");
         row(out, &format!("  {}", volume.name), &format!("{place}, {blocks}"));
     }
     let [reads, writes] = [cache.read_hit_ratio, cache.write_hit_ratio].map(share);
@@ -38,6 +41,7 @@ pub fn rows(out: &mut String, cache: &CacheStat) {
     let fast =
         [counters.fast_reads, counters.fast_read_bytes, counters.fast_writes, counters.fast_write_bytes];
     for (name, [reads, read, writes, written]) in [("to the disks", disks), ("to the cache device", fast)] {
+        let [reads, writes] = [reads, writes].map(grouped);
         let [read, written] = [read, written].map(format_bytes);
         row(out, name, &format!("{reads} reads ({read}), {writes} writes ({written})"));
     }

@@ -5,6 +5,7 @@ use crate::console::Screen;
 use nandscape_core::OpCounts;
 use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_engine::{Latencies, Stat};
+use nandscape_report::grouped;
 use nandscape_sim::result::LatencySummary;
 use nandscape_volumes::CacheStat;
 use std::fmt::Write;
@@ -86,8 +87,8 @@ fn recent(out: &mut String, stat: &Stat) {
     let mut text = format!("{:.0} requests/s, {speeds}", interval.requests_per_s);
     if stat.cached.is_none() {
         let flash = &interval.flash;
-        write!(text, ", {} programs, {} erases", flash.programs, flash.erases)
-            .expect("a string takes everything");
+        let [programs, erases] = [flash.programs, flash.erases].map(grouped);
+        write!(text, ", {programs} programs, {erases} erases").expect("a string takes everything");
     }
     row(out, &format!("last {:.0} s", interval.seconds), &text);
 }
@@ -95,17 +96,15 @@ fn recent(out: &mut String, stat: &Stat) {
 fn causes(out: &mut String, stat: &Stat) {
     let flash = &stat.flash;
     let counts = |programs: u64, reads: u64, erases: u64| {
+        let [programs, reads, erases] = [programs, reads, erases].map(grouped);
         format!("{programs} programs, {reads} reads, {erases} erases")
     };
     row(out, "flash", &counts(flash.programs, flash.reads, flash.erases));
     for (cause, of) in flash.by_cause.iter().filter(|(_, counts)| **counts != OpCounts::default()) {
         row(out, &format!("  {cause}"), &counts(of.programs, of.reads, of.erases));
     }
-    row(
-        out,
-        "garbage collection",
-        &format!("{} runs, {} pages moved", stat.layer.gc.runs, stat.layer.gc.moved_pages),
-    );
+    let [runs, moved] = [stat.layer.gc.runs, stat.layer.gc.moved_pages].map(grouped);
+    row(out, "garbage collection", &format!("{runs} runs, {moved} pages moved"));
 }
 
 fn latencies(out: &mut String, name: &str, latencies: &Latencies) {
@@ -131,7 +130,8 @@ fn quantiles(latency: &LatencySummary) -> String {
 fn state(out: &mut String, stat: &Stat) {
     let (space, wear) = (&stat.space, &stat.wear);
     if stat.cached.is_none() {
-        let blocks = format!("{} of {} blocks erased", space.free_blocks, space.total_blocks);
+        let [free, total] = [space.free_blocks, space.total_blocks].map(grouped);
+        let blocks = format!("{free} of {total} blocks erased");
         let data = 100.0 * space.live_pages as f64 / space.logical_pages.max(1) as f64;
         let data = format!("{} hold data ({data:.1} %)", format_bytes(space.live_bytes));
         row(out, "space", &format!("{blocks}, {} bad; {data}", space.bad_blocks));
