@@ -173,11 +173,10 @@ pub fn compare(
                 let setup = config.policy_setup(capacity_bytes);
                 let open = |n| config.host.wrap(setup, &mut || source.open_again(n));
                 let reader = (&mut open(0)?, Some(&open as &Open<'_>));
-                let mut run = replay_on(&mut *subsystem, config, workload, reader, name, options)?;
-                run.label.clone_from(label);
+                let run = replay_on(&mut *subsystem, config, workload, reader, name, options)?;
                 let requests = run.result.workload.requests.max(1);
                 tell(name, requests, Some(requests));
-                Ok(run)
+                Ok(Run { label: label.clone(), ..run })
             })
             .collect::<Result<_, RunError>>()
     })?;

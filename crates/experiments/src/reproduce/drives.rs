@@ -264,7 +264,12 @@ const fn figure(load: Load, source: &'static str, published: f64) -> Figure {
 
 impl Figure {
     const fn p99(published_ms: f64) -> Self {
-        Self { is_p99: true, published: published_ms, ..figure(Steady, WRITES, 0.0) }
+        Self {
+            is_p99: true,
+            published: published_ms,
+            kind: RowKind::Calibrated,
+            ..figure(Steady, WRITES, 0.0)
+        }
     }
 
     const fn with(self, changed: Option<(&'static str, &'static str)>) -> Self {

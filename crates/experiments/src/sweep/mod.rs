@@ -2,7 +2,7 @@
 //!
 //! * [`Plan`]: what is run, read from a TOML file.
 //! * [`Folder`]: where results are kept. Each run has a file of its own, which appears whole or not at all,
-//! so   that a sweep that was ended in the middle goes on where it was.
+//!   so that a sweep that was ended in the middle goes on where it was.
 //! * [`fn@run`]: what is still to be done, several runs at a time.
 //!
 //! A run is what `replay` gives with the settings of its point. Runs do not depend on each other, so any

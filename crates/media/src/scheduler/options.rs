@@ -99,6 +99,7 @@ pub enum GcOrder {
 
 /// The options of [`super::Scheduler::with_options`].
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "abilities that are independent of each other")]
 pub struct Options {
     /// Array reads by page number in the block, in rotation, in nanoseconds. Empty:
     /// [`super::Timing::read_ns`] for all.

@@ -20,3 +20,4 @@ mod support;
 mod thesis_golden;
 mod timing;
 mod units;
+mod values;

@@ -1,10 +1,11 @@
 //! The bus and the decoder of a channel.
 //!
-//! A free bus takes read data first (with [`Options::read_overlap`] commands of reads before it), then commands of reads, then erases and program data, each by
-//! submission. Program data goes page by page. With [`Options::burst_bytes`] the bus leaves a page at the
-//! next border of a burst for a read; one event stands for all bursts that no read interrupts. With
-//! [`Options::hold_off_ns`] a page does not begin while the channel has reads under way, from the command
-//! core to the end of their data, but waits for that only so long.
+//! A free bus takes read data first, then commands of reads, then erases and program data, each by
+//! submission. With [`Options::read_overlap`] commands of reads go before read data. Program data goes page
+//! by page. With [`Options::burst_bytes`] the bus leaves a page at the next border of a burst for a read; one
+//! event stands for all bursts that no read interrupts. With [`Options::hold_off_ns`] a page does not begin
+//! while the channel has reads under way, from the command core to the end of their data, but waits for that
+//! only so long.
 //!
 //! Without contention the bus, the core and the decoder take their time but none of them is ever busy, and
 //! nothing holds off.
