@@ -37,6 +37,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "nandscape report small.json large.json --report both.html",
         ],
     ),
+    (
+        "sweep",
+        &[
+            "nandscape sweep op.toml --out op --report op.html",
+            "nandscape sweep op.toml --out op --resume",
+            "nandscape report op",
+        ],
+    ),
     ("neighbours", &["nandscape neighbours jobs.fio --victim reader --layouts vertical,horizontal"]),
     (
         "reproduce",

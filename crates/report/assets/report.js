@@ -280,13 +280,14 @@
     const of = (wanted) => y.mean.map((v, i) => (on[i] === wanted ? v : null));
     const named = (u, v, i, at) => (v == null ? "–" : `${show(v)} (${names[at]})`);
     const ink = (i) => css(on[i] ? "--c0" : "--soft");
+    const shown = on.includes(false) ? 3 : 2;
     return {
-      data: [x.mean, of(true), of(false)], show, floor: Infinity, bounds: ends([y]), height: 330, log: y.kind === "nanos" && skewed(y.mean),
+      data: [x.mean, of(true), of(false)].slice(0, shown), show, floor: Infinity, bounds: ends([y]), height: 330, log: y.kind === "nanos" && skewed(y.mean),
       splits: y.kind === "bytes" ? binarySplits(36) : undefined,
       series: [
         { label: "on the front", stroke: css("--c0"), size: 9, value: named },
         { label: "other points", stroke: css("--soft"), size: 7, fill: css("--card"), width: 1.4, value: named },
-      ],
+      ].slice(0, shown - 1),
       x: { label: x.name, show: SHOW[x.kind], range: padded(ends([x])) },
       after: (u) => {
         const ratio = devicePixelRatio;
@@ -720,7 +721,7 @@
         const canvas = card.plot.querySelector("canvas");
         const series = card.uplot ? card.uplot.series.slice(1) : [];
         state.charts.push({
-          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload ?? card.figure.dataset.cache ?? card.figure.dataset.figure].join("-"),
+          id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload ?? card.figure.dataset.cache ?? card.figure.dataset.figure ?? card.figure.dataset.sweep].join("-"),
           series: series.map((s, i) => ({
             label: s.label,
             points: card.uplot.data[i + 1].filter((v) => v != null).length,

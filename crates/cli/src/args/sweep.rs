@@ -7,9 +7,8 @@ use std::path::PathBuf;
 /// Arguments of `sweep`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Example:\n  cat > op.toml <<EOF\n  workload = \"zipf:span=50MiB,bs=16k,count=20k\"\n  device = \"thesis\"\n  \
-                        ftl = \"page-map\"\n  seeds = \"1..3\"\n  [grid]\n  ftl.op = \"0.1..0.4:4\"\n  ftl.victim = [\"greedy\", \"fifo\"]\n  EOF\n  \
-                        nandscape sweep op.toml --out op --report op.html\n\n\
+    after_help = "A plan, op.toml:\n  workload = \"zipf:span=50MiB,bs=16k,count=20k\"\n  device = \"thesis\"\n  \
+                        ftl = \"page-map\"\n  seeds = \"1..3\"\n  [grid]\n  ftl.op = \"0.1..0.4:4\"\n  ftl.victim = [\"greedy\", \"fifo\"]\n\n\
                         DIR then has sweep.parquet with a row for each point and seed, and the result document of each in points/. \
                         docs/sweeps.md explains every key. Exit status 1 if a run failed."
 )]

@@ -159,7 +159,11 @@ fn a_byte_order_mark_does_not_hide_a_trace() {
 
 #[test]
 fn standard_input_is_given_once() {
-    fails(&["compare", "-", "-", "--device", "thesis"], 2, &["standard input", "expected it once"]);
+    fails(
+        &["compare", "-", "-", "--device", "thesis"],
+        2,
+        &["standard input", "expected it as one workload"],
+    );
 }
 
 #[test]
