@@ -84,7 +84,7 @@ fn speeds(read: f64, written: f64) -> String {
 fn recent(out: &mut String, stat: &Stat) {
     let interval = &stat.interval;
     let speeds = speeds(interval.read_bytes_per_s, interval.write_bytes_per_s);
-    let mut text = format!("{:.0} requests/s, {speeds}", interval.requests_per_s);
+    let mut text = format!("{} requests/s, {speeds}", grouped(interval.requests_per_s.round() as u64));
     if stat.cached.is_none() {
         let flash = &interval.flash;
         let [programs, erases] = [flash.programs, flash.erases].map(grouped);
@@ -181,7 +181,8 @@ fn state(out: &mut String, stat: &Stat) {
             (None, false) => "ended",
         };
         let bytes = format_bytes(recording.file_bytes);
-        let text = format!("{}: {} commands, {bytes}, {state}", recording.path, recording.commands);
+        let commands = grouped(recording.commands);
+        let text = format!("{}: {commands} commands, {bytes}, {state}", recording.path);
         row(out, "recording", &text);
     }
 }
