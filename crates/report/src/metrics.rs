@@ -35,6 +35,8 @@ pub struct Metric {
     pub better: Better,
     /// What a narrow terminal keeps of it.
     pub weight: Weight,
+    /// Key of the document under which several seeds have its spread, if they have one.
+    pub spread_key: Option<&'static str>,
     /// The value, if the run has one.
     pub value: fn(&RunResult) -> Option<f64>,
 }
@@ -47,6 +49,10 @@ impl Metric {
     const fn minor(self) -> Self {
         Self { weight: Weight::Minor, ..self }
     }
+
+    const fn over_seeds(self, key: &'static str) -> Self {
+        Self { spread_key: Some(key), ..self }
+    }
 }
 
 const fn metric(
@@ -57,29 +63,13 @@ const fn metric(
     about: &'static str,
     value: fn(&RunResult) -> Option<f64>,
 ) -> Metric {
-    Metric { group, name, about, kind, better, weight: Weight::Useful, value }
+    Metric { group, name, about, kind, better, weight: Weight::Useful, spread_key: None, value }
 }
-
-/// Keys of the figures whose spread over seeds a document has.
-const SPREADS: [(&str, &str, &str); 11] = [
-    ("", "WAF", "waf_bytes"),
-    ("hits", "reads", "cache.read_hit_ratio"),
-    ("hits", "writes", "cache.write_hit_ratio"),
-    ("throughput", "write", "throughput.write_bytes_per_s"),
-    ("throughput", "read", "throughput.read_bytes_per_s"),
-    ("write latency", "p50", "latency_ns.write.p50"),
-    ("write latency", "p99", "latency_ns.write.p99"),
-    ("read latency", "p50", "latency_ns.read.p50"),
-    ("read latency", "p99", "latency_ns.read.p99"),
-    ("erases", "total", "flash.erases"),
-    ("GC", "moved", "gc.moved_pages"),
-];
 
 impl Metric {
     /// Least, mean and largest value of a run with several seeds.
     pub fn spread(&self, result: &RunResult) -> Option<Spread> {
-        let (.., key) = SPREADS.iter().find(|(group, name, _)| (*group, *name) == (self.group, self.name))?;
-        spread(result, key)
+        spread(result, self.spread_key?)
     }
 
     /// The value, of a run with several seeds their mean.
@@ -115,14 +105,17 @@ fn cached(result: &RunResult, value: fn(&CacheResult) -> Option<f64>) -> Option<
 /// The figures of the summary, in the order of the columns.
 pub static SUMMARY: &[Metric] = &[
     metric("", "WAF", Ratio, Lower, "bytes programmed to flash / bytes hosts wrote", |r| r.waf.bytes)
-        .essential(),
+        .essential()
+        .over_seeds("waf_bytes"),
     metric("hits", "reads", Ratio, Higher, "read requests answered wholly from the cache / all", |r| {
         cached(r, |cache| cache.read_hit_ratio)
     })
-    .essential(),
+    .essential()
+    .over_seeds("cache.read_hit_ratio"),
     metric("hits", "writes", Ratio, Higher, "write requests whose blocks were cached / all", |r| {
         cached(r, |cache| cache.write_hit_ratio)
-    }),
+    })
+    .over_seeds("cache.write_hit_ratio"),
     metric("disk", "read", Bytes, Lower, "bytes the cache read from the disks", |r| {
         cached(r, |cache| Some(cache.report.disk().read_bytes as f64))
     }),
@@ -151,26 +144,33 @@ pub static SUMMARY: &[Metric] = &[
     ),
     metric("throughput", "write", Rate, Higher, "host bytes written per simulated second", |r| {
         (r.host.write_bytes > 0).then_some(r.speed.throughput.write_bytes_per_s)
-    }),
+    })
+    .over_seeds("throughput.write_bytes_per_s"),
     metric("throughput", "read", Rate, Higher, "host bytes read per simulated second", |r| {
         (r.host.read_bytes > 0).then_some(r.speed.throughput.read_bytes_per_s)
-    }),
+    })
+    .over_seeds("throughput.read_bytes_per_s"),
     metric("write latency", "p50", Nanos, Lower, "half of the writes were faster", |r| {
         of(&r.latency_ns.write, r.latency_ns.write.p50)
     })
-    .minor(),
+    .minor()
+    .over_seeds("latency_ns.write.p50"),
     metric("write latency", "p99", Nanos, Lower, "one write in 100 was slower", |r| {
         of(&r.latency_ns.write, r.latency_ns.write.p99)
     })
-    .essential(),
+    .essential()
+    .over_seeds("latency_ns.write.p99"),
     metric("read latency", "p50", Nanos, Lower, "half of the reads were faster", |r| {
         of(&r.latency_ns.read, r.latency_ns.read.p50)
     })
-    .minor(),
+    .minor()
+    .over_seeds("latency_ns.read.p50"),
     metric("read latency", "p99", Nanos, Lower, "one read in 100 was slower", |r| {
         of(&r.latency_ns.read, r.latency_ns.read.p99)
-    }),
-    metric("erases", "total", Count, Lower, "blocks erased", |r| if_flash(r, r.flash.erases as f64)),
+    })
+    .over_seeds("latency_ns.read.p99"),
+    metric("erases", "total", Count, Lower, "blocks erased", |r| if_flash(r, r.flash.erases as f64))
+        .over_seeds("flash.erases"),
     metric("erases", "min", Count, Neither, "erases of the least worn good block", |r| {
         if_flash(r, r.wear.erases_min as f64)
     })
@@ -194,7 +194,8 @@ pub static SUMMARY: &[Metric] = &[
         .minor(),
     metric("GC", "moved", Count, Lower, "valid pages moved by garbage collection", |r| {
         if_flash(r, r.layer.gc.moved_pages as f64)
-    }),
+    })
+    .over_seeds("gc.moved_pages"),
     metric("merges", "switch", Count, Neither, "log blocks that became data blocks", |r| {
         unless_zero(r.layer.merges.switch)
     })
@@ -290,4 +291,27 @@ pub(crate) fn rarity(name: &str) -> Option<f64> {
         "p99.9999" => 1e6,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_sim::result::SeedsResult;
+
+    #[test]
+    fn keys_of_spreads_are_those_that_documents_have() {
+        let mut run = RunResult::default();
+        run.waf.bytes = Some(1.0);
+        (run.host.read_bytes, run.host.write_bytes) = (1, 1);
+        (run.latency_ns.read.count, run.latency_ns.write.count) = (1, 1);
+        let ratio = Some(0.5);
+        run.cache =
+            Some(CacheResult { read_hit_ratio: ratio, write_hit_ratio: ratio, ..CacheResult::default() });
+        let known = SeedsResult::new(&[&run]).spread;
+        let keys: Vec<&str> = SUMMARY.iter().filter_map(|metric| metric.spread_key).collect();
+        assert_eq!(keys.len(), 11);
+        for key in keys {
+            assert!(known.contains_key(key), "{key} is not among {:?}", known.keys());
+        }
+    }
 }

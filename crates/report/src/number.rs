@@ -6,7 +6,7 @@
 pub enum Kind {
     /// A quotient, printed with three decimals.
     Ratio,
-    /// A number of things, printed in full; in tables for people, in groups of three digits.
+    /// A number of things, printed in full, in groups of three digits.
     Count,
     /// Bytes; the column's unit is binary.
     Bytes,
@@ -27,6 +27,8 @@ pub struct Unit {
     pub scale: f64,
     /// Digits after the point, the same in the whole column.
     pub decimals: usize,
+    /// Whole numbers in groups of three digits.
+    pub is_count: bool,
 }
 
 const BYTES: &[(&str, f64)] = &[
@@ -41,6 +43,9 @@ const NANOS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9
 impl Unit {
     /// The value in this unit, without the unit's name.
     pub fn show(self, value: f64) -> String {
+        if self.is_count {
+            return grouped(value.round() as u64);
+        }
         format!("{:.*}", self.decimals, value / self.scale)
     }
 }
@@ -51,11 +56,12 @@ impl Kind {
     /// three digits.
     pub fn unit(self, values: impl Iterator<Item = f64>) -> Unit {
         let values: Vec<f64> = values.filter(|v| *v > 0.0).collect();
+        let of = |name, scale, decimals| Unit { name, scale, decimals, is_count: self == Self::Count };
         let choices = match self {
-            Self::Ratio => return Unit { name: "", scale: 1.0, decimals: 3 },
-            Self::Real => return Unit { name: "", scale: 1.0, decimals: 2 },
-            Self::Count => return Unit { name: "", scale: 1.0, decimals: 0 },
-            Self::Rate => return Unit { name: "MB/s", scale: 1e6, decimals: 1 },
+            Self::Ratio => return of("", 1.0, 3),
+            Self::Real => return of("", 1.0, 2),
+            Self::Count => return of("", 1.0, 0),
+            Self::Rate => return of("MB/s", 1e6, 1),
             Self::Bytes => BYTES,
             Self::Nanos => NANOS,
         };
@@ -76,16 +82,13 @@ impl Kind {
             v if v < 100.0 => 1,
             _ => 0,
         };
-        Unit { name, scale, decimals }
+        of(name, scale, decimals)
     }
 
     /// The value with its own best unit.
     pub fn show_alone(self, value: f64) -> String {
         let unit = self.unit(std::iter::once(value));
-        let text = match self {
-            Self::Count => grouped(value as u64),
-            _ => unit.show(value),
-        };
+        let text = unit.show(value);
         if unit.name.is_empty() { text } else { format!("{text} {}", unit.name) }
     }
 }

@@ -1,7 +1,7 @@
 //! Aligned columns for a terminal.
 
 use crate::lines::broken;
-use crate::number::{Kind, grouped, or_dash};
+use crate::number::{Kind, or_dash};
 use nandscape_sim::trust::ALIKE_SHARE;
 use std::fmt::Write as _;
 
@@ -109,11 +109,7 @@ impl Table {
         let values: Vec<Option<f64>> = values.into_iter().collect();
         let unit = kind.unit(values.iter().flatten().copied());
         let head = if head.unit.is_empty() { Head { unit: unit.name.to_owned(), ..head } } else { head };
-        let show = |value: f64| match kind {
-            Kind::Count => grouped(value.round() as u64),
-            _ => unit.show(value),
-        };
-        self.column(head, values.into_iter().map(|value| or_dash(value, show)));
+        self.column(head, values.into_iter().map(|value| or_dash(value, |value| unit.show(value))));
     }
 
     /// Marks cells of the column that was added last. The others get a blank, so that digits stay in line.

@@ -25,6 +25,13 @@ pub struct RunOptions<'a> {
     pub progress: &'a (dyn Fn(&str, Progress) + Sync),
 }
 
+impl RunOptions<'_> {
+    /// Tells how many requests of a run are done, and of how many.
+    pub(crate) fn tell(&self, run: &str, requests: u64, expected: Option<u64>) {
+        (self.progress)(run, Progress { preconditioning: false, requests, expected });
+    }
+}
+
 impl Default for RunOptions<'_> {
     fn default() -> Self {
         Self {

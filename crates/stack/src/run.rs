@@ -11,7 +11,7 @@ use crate::seeds::{joined, seeded, with_spread};
 use crate::trust;
 use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
-use nandscape_sim::{Progress, ReplayError, ReplayOptions, UntilSteady};
+use nandscape_sim::{ReplayError, ReplayOptions, UntilSteady};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use rayon::prelude::*;
 use std::time::Instant;
@@ -56,7 +56,19 @@ pub fn replay_seeds(
     if workload == "-" && seeds.len() > 1 {
         return Err(RunError::StdinTwice);
     }
-    let one = |seed: &u64| replay(&config.with_seed(*seed)?, workload, options);
+    let name = |seed: &u64| format!("seed {seed}");
+    for seed in seeds {
+        options.tell(&name(seed), 0, None);
+    }
+    let one = |seed: &u64| -> Result<Run, RunError> {
+        let name = name(seed);
+        let progress = |_: &str, progress| (options.progress)(&name, progress);
+        let own = RunOptions { progress: &progress, ..*options };
+        let run = replay(&config.with_seed(*seed)?, workload, &own)?;
+        let requests = run.result.workload.requests.max(1);
+        options.tell(&name, requests, Some(requests));
+        Ok(run)
+    };
     let runs = pool(None)?.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
     Ok(with_spread(runs))
 }
@@ -129,13 +141,8 @@ pub fn compare(
     let mut points = Vec::new();
     for workload in workloads {
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
-        let open = |seed: &u64| {
-            let options = OpenOptions { seed: *seed, ..open_options(&configs[0]) };
-            Workload::new(workload, &options, target)
-        };
-        let sources = seeds.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let spans = sources.iter().map(Workload::span).collect::<Result<Vec<_>, _>>()?;
-        let (end, _) = spans.iter().copied().max().expect("there is a seed");
+        let sources = sources(&configs[0], workload, seeds, target)?;
+        let end = sources.iter().map(|source| source.end).max().expect("there is a seed");
         if end > capacity_bytes {
             return Err(RunError::TooLarge {
                 workload: workload.clone(),
@@ -149,21 +156,20 @@ pub fn compare(
         let own = capacities.iter().map(|(_, bytes, _)| *bytes);
         for ((configs, label), volume_bytes) in seeded.chunks(seeds.len()).zip(labels(&suited)).zip(own) {
             let label = if workloads.len() == 1 { label } else { format!("{label} | {workload}") };
-            for ((config, source), (_, requests)) in configs.iter().zip(&sources).zip(&spans) {
-                let source = source.with_target(Target { files: config.files(), volume_bytes, ..target });
+            for (config, source) in configs.iter().zip(sources.iter().cycle()) {
+                let requests = source.requests;
+                let source =
+                    source.workload.with_target(Target { files: config.files(), volume_bytes, ..target });
                 // Runs that differ in their seed have one label, and each its progress.
                 let name =
                     if seeds.len() > 1 { format!("{label}, seed {}", config.seed) } else { label.clone() };
-                points.push((config, workload, source, label.clone(), name, *requests));
+                points.push((config, workload, source, label.clone(), name, requests));
             }
         }
     }
-    let tell = |name: &str, requests, expected| {
-        (options.progress)(name, Progress { preconditioning: false, requests, expected });
-    };
     // All runs are known before the first one begins.
     for (.., name, requests) in &points {
-        tell(name, 0, *requests);
+        options.tell(name, 0, *requests);
     }
     let runs: Vec<Run> = pool(compare.jobs)?.install(|| {
         points
@@ -175,7 +181,7 @@ pub fn compare(
                 let reader = (&mut open(0)?, Some(&open as &Open<'_>));
                 let run = replay_on(&mut *subsystem, config, workload, reader, name, options)?;
                 let requests = run.result.workload.requests.max(1);
-                tell(name, requests, Some(requests));
+                options.tell(name, requests, Some(requests));
                 Ok(Run { label: label.clone(), ..run })
             })
             .collect::<Result<_, RunError>>()
@@ -186,6 +192,36 @@ pub fn compare(
         run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));
     }
     Ok(runs)
+}
+
+/// A workload as a seed reads it.
+struct Source {
+    workload: Workload,
+    /// The largest end of any request, in bytes.
+    end: u64,
+    /// Requests, if they were counted.
+    requests: Option<u64>,
+}
+
+/// A workload for each of these seeds. A trace is the same whatever the seed, and there once.
+fn sources(
+    config: &StackConfig,
+    workload: &str,
+    seeds: &[u64],
+    target: Target,
+) -> Result<Vec<Source>, RunError> {
+    let mut all = Vec::new();
+    for seed in seeds {
+        let options = OpenOptions { seed: *seed, ..open_options(config) };
+        let workload = Workload::new(workload, &options, target)?;
+        let (end, requests) = workload.span()?;
+        let depends_on_seed = workload.is_generated();
+        all.push(Source { workload, end, requests });
+        if !depends_on_seed {
+            break;
+        }
+    }
+    Ok(all)
 }
 
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {

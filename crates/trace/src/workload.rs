@@ -141,6 +141,11 @@ impl Workload {
         &self.0.name
     }
 
+    /// Whether its requests come from a generator, and so from the seed.
+    pub fn is_generated(&self) -> bool {
+        matches!(*self.0.source, Source::Generator { .. })
+    }
+
     /// The options it was made with.
     pub fn options(&self) -> &OpenOptions {
         &self.0.options
@@ -156,10 +161,10 @@ impl Workload {
 
     /// Opens it from the start for the nth repetition: a trace is the same, a generator has another seed.
     pub fn open_again(&self, repetition: u32) -> Result<BoxReader> {
-        let Inner { name, source, options, target, .. } = &*self.0;
-        if repetition == 0 || !matches!(**source, Source::Generator { .. }) {
+        if repetition == 0 || !self.is_generated() {
             return self.open();
         }
+        let Inner { name, source, options, target, .. } = &*self.0;
         let options =
             OpenOptions { seed: options.seed.wrapping_add(u64::from(repetition)), ..options.clone() };
         let (name, source, target) = (name.clone(), Arc::clone(source), *target);

@@ -34,9 +34,12 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let workload = args.workload.as_deref().expect("required unless --print-config");
     stop_on_ctrl_c()?;
     let bar = console.progress(&config.label());
-    let progress = |_: &str, progress| bar.show(progress);
+    let seeds = args.stack.several_seeds();
+    let progress = |name: &str, progress| {
+        if seeds.is_empty() { bar.show(progress) } else { bar.show_run(name, progress) }
+    };
     let options = run_options(&args.output, &progress)?;
-    let run = match args.stack.several_seeds() {
+    let run = match seeds {
         [] => nandscape_stack::replay(&config, workload, &options),
         seeds => nandscape_stack::replay_seeds(&config, workload, seeds, &options),
     };

@@ -32,13 +32,11 @@ pub fn run(args: &SweepArgs, console: Console) -> Result<()> {
     let table = Folder::table(std::slice::from_ref(&folder), &plan)?;
     let parquet = folder.write(PARQUET, &render_sweep_parquet(&table).map_err(Failure::run)?)?;
     console.note(&format!("table: {}", parquet.display()));
-    deliver(&table, args.report.as_deref(), args.json, console)?;
+    let delivered = deliver(&table, args.report.as_deref(), args.json, console);
     if stopped > 0 {
-        return Err(Failure::run(format!(
-            "interrupted: {stopped} runs have no result yet; --resume runs them"
-        )));
+        return Err(Failure::Interrupted(format!("{stopped} runs have no result yet; --resume runs them")));
     }
-    Ok(())
+    delivered
 }
 
 /// The folders of one sweep, such as those of its shards, as `report` gets them.

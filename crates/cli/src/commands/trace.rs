@@ -88,7 +88,7 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
             refused(std::io::Error::other("the workload could not be converted"))
         })
     });
-    if STOP.load(Ordering::Relaxed) {
+    if written.is_err() && STOP.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted(format!("{} is not written", target.output.display())));
     }
     if let Some(error) = failure {

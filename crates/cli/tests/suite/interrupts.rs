@@ -72,3 +72,17 @@ fn what_has_no_partial_result_prints_and_writes_nothing() {
         assert!(left.is_empty(), "{args:?}: {left:?}");
     }
 }
+
+#[test]
+fn a_sweep_leaves_nothing_of_the_run_under_way_and_can_be_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| Path::new(dir.path()).join(name).to_str().unwrap().to_owned();
+    let (plan, out) = (file("plan.toml"), file("out"));
+    let text = format!("workload = \"{ENDLESS}\"\ndevice = \"thesis\"\n[grid]\nftl.op = [0.2, 0.3]\n");
+    std::fs::write(&plan, text).unwrap();
+    let output = interrupted(&["sweep", &plan, "--out", &out, "--jobs", "1"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("2 runs have no result yet; --resume runs them"), "{stderr}");
+    let points = Path::new(&out).join("points");
+    assert_eq!(std::fs::read_dir(points).unwrap().count(), 0, "a run that was stopped has no document");
+}

@@ -65,8 +65,8 @@ pub struct SweepOptions<'a> {
 ///
 /// # Errors
 ///
-/// Results in the folder that are of other configurations, and results
-/// that cannot be written; runs that had ended are then kept.
+/// Results in the folder that are of other configurations, and results that cannot be written; runs that had
+/// ended are then kept.
 pub fn run(plan: &Plan, folder: &Folder, options: &SweepOptions<'_>) -> Result<usize, SweepError> {
     if options.shard == Shard::ALL {
         folder.tidy()?;

@@ -4,7 +4,7 @@ use super::{Figure, Front, SweepPoint, SweepTable};
 use crate::lines::broken;
 use crate::metrics::Better;
 use crate::number::{Unit, printable};
-use crate::table::{Head, Table};
+use crate::table::{Head, Table, Weight};
 use crate::text::verdict_lines;
 use nandscape_sim::result::Spread;
 use std::fmt::Write as _;
@@ -66,38 +66,30 @@ fn list(out: &mut String, table: &SweepTable, points: &[SweepPoint<'_>], front: 
     }
     let rows = &listed[..listed.len().min(MOST)];
     let figures = table.figures();
-    // What points are chosen by stands first, since a narrow terminal has no room for everything.
+    // What points are chosen by stands first, since the last columns are left out where there is no room.
     let mut order: Vec<usize> = front.objectives.iter().map(|objective| objective.metric).collect();
     let rest: Vec<usize> = (0..figures.len()).filter(|metric| !order.contains(metric)).collect();
     order.extend(rest.into_iter().filter(|m| points.iter().any(|point| point.spreads[*m].is_some())));
-    let render = |metrics: &[usize]| {
-        let mut lines = Table::new();
-        let mark = |at: &usize| if front.is_on[*at] { "*" } else { "" };
-        lines.column(Head::number("", "point", ""), rows.iter().map(|at| points[*at].point.to_string()));
-        lines.column(Head::text(""), rows.iter().map(|at| mark(at).to_owned()));
-        for (axis, key) in table.axes.iter().enumerate() {
-            let cell = |at: &usize| cut(&points[*at].values[axis]);
-            lines.column(Head::text(&short(&table.axes, key)), rows.iter().map(cell));
-        }
-        for metric in metrics {
-            let figure = &figures[*metric];
-            let unit = unit_of(points, *metric, figure);
-            let head = Head::number("", &printable(&figure.name), unit.name);
-            let cell = |at: &usize| {
-                let point = &points[*at];
-                if point.complete == 0 { "failed".to_owned() } else { shown(point.spreads[*metric], unit) }
-            };
-            lines.column(head, rows.iter().map(cell));
-        }
-        lines.render(None)
-    };
-    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= WIDTH);
-    let mut text = render(&order);
-    while !fits(&text) && order.len() > 1 {
-        order.pop();
-        text = render(&order);
+    let mut lines = Table::new();
+    let mark = |at: &usize| if front.is_on[*at] { "*" } else { "" };
+    let head = Head::number("", "point", "").weighing(Weight::Essential);
+    lines.column(head, rows.iter().map(|at| points[*at].point.to_string()));
+    lines.column(Head::text(""), rows.iter().map(|at| mark(at).to_owned()));
+    for (axis, key) in table.axes.iter().enumerate() {
+        let cell = |at: &usize| cut(&points[*at].values[axis]);
+        lines.column(Head::text(&short(&table.axes, key)), rows.iter().map(cell));
     }
-    let _ = write!(out, "\n{text}");
+    for metric in order {
+        let figure = &figures[metric];
+        let unit = unit_of(points, metric, figure);
+        let head = Head::number("", &printable(&figure.name), unit.name);
+        let cell = |at: &usize| {
+            let point = &points[*at];
+            if point.complete == 0 { "failed".to_owned() } else { shown(point.spreads[metric], unit) }
+        };
+        lines.column(head, rows.iter().map(cell));
+    }
+    let _ = write!(out, "\n{}", lines.render(Some(WIDTH)));
     let more = listed.len() - rows.len();
     if more > 0 {
         let _ = writeln!(out, "and {more} more; --report and the Parquet file have all of them");

@@ -33,9 +33,9 @@
 //! All that is so with [`Options::default`]. What each option changes stands with it:
 //! * `channel`: bursts of program data, hold-off, decoder, no contention;
 //! * `die`: order of the host against the layer, cached programs, operations on several planes;
-//! * `array`: times of pages and word lines, suspension;
+//! * `array`: times of pages and word lines, suspension, cached reads;
 //! * `unit`: programs of several pages;
-//! * `front`: command core, host link, write buffer.
+//! * `front`: command core, host link, write buffer; `front::pace`: how fast it fills.
 
 mod array;
 mod channel;
