@@ -478,6 +478,12 @@ fn pages_of_a_row_on_several_planes_take_one_array_read() {
     assert_eq!(times(&[1, 2], &rows), [150, 300], "two rows");
     assert_eq!(times(&[0, 0], &rows), [150, 300], "one page twice");
     assert_eq!(times(&[0, 7], &rows), [150, 300], "two blocks");
+    // A page far behind in the queue is not looked for.
+    let behind = |others: usize| {
+        let numbers: Vec<u32> = [0].into_iter().chain(std::iter::repeat_n(2, others)).chain([1]).collect();
+        times(&numbers, &rows)[0]
+    };
+    assert_eq!([behind(63), behind(64)], [250, 150]);
     let both = Options { read_overlap: true, ..rows };
     // The second row is read to 100, and its data follows the first's at 250.
     assert_eq!(times(&[0, 1, 2, 3], &both), [250, 150, 450, 350]);

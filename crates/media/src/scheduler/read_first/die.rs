@@ -4,6 +4,10 @@ use super::ReadFirst;
 use super::slab::{Kind, List, NEVER, NIL, Stage};
 use crate::scheduler::GcOrder;
 
+/// Queued operations in which a die looks for partners on other planes: those of a host that outruns the
+/// device queue by the ten thousands.
+const JOIN_WINDOW: usize = 64;
+
 #[derive(Clone, Debug)]
 pub(super) struct Die {
     pub channel: u32,
@@ -196,7 +200,7 @@ impl ReadFirst {
 
     /// Takes out of a queue what runs with an operation on other planes: of the same kind, on the same page
     /// of its block or the same row of a block on several planes, one a plane, and with no earlier write of
-    /// its block pending. Gives what is left.
+    /// its block pending, among the first [`JOIN_WINDOW`]. Gives what is left.
     fn join_planes(&mut self, slot: u32, mut queue: List) -> List {
         let lead = &self.slab[slot];
         let kind = lead.kind;
@@ -204,7 +208,8 @@ impl ReadFirst {
         let mut rest = List::EMPTY;
         let mut partners = List::EMPTY;
         let mut loads = lead.parts.loads;
-        while let Some(other) = self.slab.pop_front(&mut queue) {
+        for _ in 0..JOIN_WINDOW {
+            let Some(other) = self.slab.pop_front(&mut queue) else { break };
             let op = &mut self.slab[other];
             let (row_of_other, plane) = self.rules.row_and_plane(op.place);
             let fits = op.kind == kind
@@ -224,6 +229,7 @@ impl ReadFirst {
         let lead = &mut self.slab[slot];
         lead.partners = partners;
         lead.parts.loads = loads;
+        self.slab.append(&mut rest, queue);
         rest
     }
 

@@ -377,6 +377,17 @@ impl Slab {
         Some(slot)
     }
 
+    /// Puts a list behind another one.
+    #[inline]
+    pub fn append(&mut self, list: &mut List, rest: List) {
+        if list.is_empty() {
+            *list = rest;
+        } else if !rest.is_empty() {
+            self[list.tail].next = rest.head;
+            list.tail = rest.tail;
+        }
+    }
+
     /// Links a slot as the newest of its block's list, whose newest so far is `newest`.
     #[inline]
     pub fn link(&mut self, newest: &mut u32, slot: u32) {
