@@ -2,7 +2,7 @@
 # make check        the quick part of it: format, lints, unit tests
 # make test         the whole check: format, lints, tests, documents, real clients, browser
 # make bench        benches of our own code, interleaved with a bare loop
-# make bench-peers  servers and simulated caches beside others of their kind, interleaved
+# make bench-peers  servers and simulated caches beside others of their kind and beside replays, interleaved
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
 # make baselines    ext2, ext3, ext4, btrfs, xfs and oftl under the loads of [OFTL table 2] (root, 25 min)
 # make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
@@ -40,6 +40,7 @@ bench-peers:
 	BINARY=target/release/nandscape tests/bench-peers/nbd
 	BINARY=target/release/nandscape tests/bench-peers/cachesim
 	$(CARGO) build --release --locked --package nandscape-fuse --example do_nothing
+	tests/serve/replayed --binary target/release/nandscape
 	tests/fuse/bench
 	tests/fuse/synced
 	tests/fuse/rocksdb

@@ -103,6 +103,12 @@ pub struct FitArgs {
 }
 
 impl StackArgs {
+    /// Whether writes before the counted part were asked for, or none of them.
+    pub fn says_precondition(&self) -> bool {
+        let is_it = |pair: &String| pair.trim_start().starts_with("workload.precondition");
+        self.precondition.is_some() || self.device.sets.iter().any(is_it)
+    }
+
     /// Seeds, where there are several.
     pub fn several_seeds(&self) -> &[u64] {
         self.seed.as_ref().map(|seeds| &seeds.0[..]).filter(|all| all.len() > 1).unwrap_or_default()

@@ -66,15 +66,26 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
 const DRIVE: &str = "dc-tlc-28op";
 const FULL: &str = "90%";
 const WHICH: &str = "; the default is dc-tlc-28op with --fit 90%, which --device and --fit change";
-/// Tables whose keys say nothing of the device.
-const OTHER_TABLES: [&str; 2] = ["workload.", "host."];
+/// Tables whose keys leave the drive what it is, or change it, but for those that name another one or a size.
+const ITS_TABLES: [&str; 4] = ["workload.", "host.", "device.", "ftl."];
+const OTHER_DRIVES: [&str; 6] = [
+    "device.preset",
+    "device.scale",
+    "device.blocks_per_plane",
+    "device.pages_per_block",
+    "ftl.kind",
+    "ftl.sets",
+];
 
-/// Whether nothing is said of the device, and all workloads can say how large it has to be.
+/// Whether no device is named, nor its size, and all workloads can say how large it has to be.
 fn takes_default_drive(stack: &StackArgs, fit: &FitArgs, workloads: &[String]) -> Result<bool> {
     let device = &stack.device;
     let names = [&device.config, &device.device, &device.stack, &device.scale, &fit.fit];
-    let says_nothing = |pair: &String| OTHER_TABLES.iter().any(|table| pair.trim_start().starts_with(table));
-    if names.iter().any(|name| name.is_some()) || !device.sets.iter().all(says_nothing) {
+    let is_its_own = |pair: &String| {
+        let key = pair.split('=').next().unwrap_or_default().trim();
+        ITS_TABLES.iter().any(|table| key.starts_with(table)) && !OTHER_DRIVES.contains(&key)
+    };
+    if names.iter().any(|name| name.is_some()) || !device.sets.iter().all(is_its_own) {
         return Ok(false);
     }
     let config = typed(stack, None)?.check()?;

@@ -14,13 +14,14 @@
 //! * [`connections`]: the clients of a front end;
 //! * [`budget`]: memory for long requests, which front ends take their buffers from.
 //!
-//! A lock is taken only in this order: totals, stack, lateness.
+//! A lock is taken only in this order: a queue of answers, totals, stack, lateness.
 
 mod background;
 pub mod budget;
 mod clock;
 pub mod connections;
 pub mod control;
+mod due;
 mod meter;
 mod pace;
 mod record;
@@ -33,6 +34,7 @@ pub mod zones;
 
 pub use background::Background;
 pub use clock::{Clock, DEFAULT_DEPTH};
+pub use due::{Answer, Due, DueQueue};
 pub use pace::LATE;
 pub use record::{RecordError, RecordingStat};
 pub use request::{Data, Request, Served};
@@ -49,7 +51,7 @@ use pace::Pace;
 use stack::Stack;
 use stat::Totals;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The most requests that a front end should bring at once.
 pub const BATCH_REQUESTS: usize = 256;
@@ -105,14 +107,20 @@ impl Engine {
         let _pages = unsafe { Batch::begin() };
         let end = stack.run(batch, arrival, entered);
         if self.clock == Clock::Paced {
-            self.lock_pace().ready(batch, |served| self.due(served), end);
+            self.lock_pace().ready(batch, |served| self.due(served)?.at(), end);
         }
     }
 
     /// On a paced clock, when a request that was run should be answered; `None` means now. A front end that
-    /// waited for that calls [`Engine::answered`] afterwards.
-    pub fn due(&self, served: &Served) -> Option<Instant> {
-        (self.clock == Clock::Paced).then(|| self.start + Duration::from_nanos(served.done.0))
+    /// waited for that, best in a [`DueQueue`], calls [`Engine::answered`] afterwards.
+    pub fn due(&self, served: &Served) -> Option<Due> {
+        (self.clock == Clock::Paced).then(|| Due::new(self.start, served.done, served.promise.as_ref()))
+    }
+
+    /// Runs what events the model has up to now, where its time is the real one. When the next one is due, if
+    /// something waits for events.
+    fn run_events(&self) -> Option<Instant> {
+        self.lock().run_events(Instant::now())
     }
 
     /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What

@@ -19,12 +19,12 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A batch has run, whose answers are due as `due` says. Those that were due before are late by now; the
-    /// others are told of by [`Pace::sent`].
+    /// A batch has run, whose answers are due as `due` says, where that is known. Those that were due before
+    /// are late by now; the others are told of by [`Pace::sent`].
     pub fn ready(&mut self, batch: &[Request<'_>], due: impl Fn(&Served) -> Option<Instant>, end: Instant) {
-        for due in batch.iter().filter_map(|request| due(request.outcome.as_ref().ok()?)) {
+        for served in batch.iter().filter_map(|request| request.outcome.as_ref().ok()) {
             self.answers += 1;
-            if due < end {
+            if let Some(due) = due(served).filter(|due| *due < end) {
                 self.record(end - due);
             }
         }

@@ -1,17 +1,20 @@
 //! One command of a front end, with its bytes.
 
+use crate::due::Promise;
 use nandscape_core::command::Payload;
 use nandscape_core::{
     BlockCommand, Command, Extent, Hint, NamespaceResult, ObjectCommand, Op, Reply, SimTime,
 };
 
 /// When a command ran, in the model's time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Served {
     /// When it was issued.
     pub issued: SimTime,
-    /// When the device would have answered.
+    /// When the device would have answered, as far as that was known when it ran.
     pub done: SimTime,
+    /// What tells later, on a paced clock.
+    pub(crate) promise: Option<Promise>,
     /// What the answer says besides success.
     pub reply: Reply,
 }

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::meter::{KINDS, Kind, Sample};
 use crate::record::Tap;
 use crate::request::{Request, Served};
-use crate::timeline::{Model, Timeline};
+use crate::timeline::{Model, Submitted, Timeline};
 use nandscape_core::{NamespaceResult, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Stack {
                 tap.saw(request, arrival.saturating_duration_since(self.start));
             }
         }
-        if self.timeline.clock.is_real() {
+        if self.timeline.clock == Clock::Real {
             self.timeline.finish_batch(&mut self.model, |index, at| {
                 if let Ok(served) = &mut batch[index].outcome {
                     served.done = at;
@@ -60,8 +60,12 @@ impl Stack {
         let (command, payload) = (request.command.clone(), request.payload.as_payload());
         let submitted = self.model.subsystem.submit(request.namespace, command, payload, at);
         let answer = submitted.inspect_err(|error| self.model.meter.failed(error))?;
-        let done = self.timeline.submitted(kind, at, answer.done, index, &mut self.model);
-        Ok(Served { issued: at, done: done.unwrap_or(at), reply: answer.reply })
+        let (done, promise) = match self.timeline.submitted(kind, at, answer.done, index, &mut self.model) {
+            Submitted::Completes(done) => (done, None),
+            Submitted::Watched => (at, None),
+            Submitted::Promised(promise) => (at, Some(promise)),
+        };
+        Ok(Served { issued: at, done, promise, reply: answer.reply })
     }
 
     /// Counts how long the host took, or will take where answers wait for the model.
@@ -75,7 +79,12 @@ impl Stack {
             return;
         }
         for request in batch {
-            let wait_ns = request.outcome.as_ref().map_or(0, |served| served.done.since(served.issued).0);
+            let wait_ns = match &request.outcome {
+                // Measured when it completes.
+                Ok(served) if served.promise.is_some() => continue,
+                Ok(served) => served.done.since(served.issued).0,
+                Err(_) => 0,
+            };
             self.model.meter.real[Kind::of(&request.command) as usize].record(took_ns.max(wait_ns));
         }
     }
@@ -96,6 +105,11 @@ impl Stack {
         if let Err(error) = self.timeline.quiet(now, &mut self.model) {
             self.model.meter.failed(&error);
         }
+    }
+
+    /// Runs the events of the model up to `now`, on a paced clock. When the next one is due.
+    pub fn run_events(&mut self, now: Instant) -> Option<Instant> {
+        self.timeline.run_events(now, &mut self.model)
     }
 
     /// Starts all counters anew.

@@ -1,8 +1,10 @@
 //! When requests are issued and complete in the model's time.
 
 use crate::clock::Clock;
+use crate::due::Promise;
 use crate::meter::{Kind, Meter};
 use nandscape_core::{Clocked, NamespaceResult, Outstanding, SimTime, Subsystem, Token};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Real time without a request after which the host counts as idle. Shorter gaps are the host's own work
@@ -27,7 +29,19 @@ pub(crate) struct Timeline {
     /// On a free clock all that have not completed, at most its depth; else those of which the model did not
     /// know the completion at submission.
     outstanding: Outstanding<Waiting>,
+    /// On a paced clock, what the answers to those wait for, by index.
+    promises: HashMap<usize, Promise>,
+    promised: usize,
     last_done: SimTime,
+}
+
+/// What is known of a completion at submission.
+pub(crate) enum Submitted {
+    Completes(SimTime),
+    /// Events tell: before the batch ends, or much later on a free clock.
+    Watched,
+    /// On a paced clock: events tell when it is time.
+    Promised(Promise),
 }
 
 impl Timeline {
@@ -38,6 +52,8 @@ impl Timeline {
             now: SimTime::ZERO,
             last_end: start,
             outstanding: Outstanding::default(),
+            promises: HashMap::new(),
+            promised: 0,
             last_done: SimTime::ZERO,
         }
     }
@@ -57,9 +73,22 @@ impl Timeline {
     pub fn arrive(&mut self, arrival: Instant, model: &mut Model) -> NamespaceResult<()> {
         let outcome = self.quiet(arrival, model);
         if self.clock.is_real() {
+            self.run_events(arrival, model);
             self.now = self.now.max(self.real(arrival)).max(self.outstanding.reached());
         }
         outcome
+    }
+
+    /// Runs an event-driven model up to real time, and keeps the promises of what completes. When the next
+    /// event is due, if something waits for events.
+    pub fn run_events(&mut self, until: Instant, model: &mut Model) -> Option<Instant> {
+        let to = self.real(until);
+        while let Some((done, waiting)) = self.outstanding.next_until(&mut *model.subsystem, to) {
+            self.found(done, waiting, model);
+        }
+        self.outstanding.run_events(&mut *model.subsystem, to);
+        let next = model.subsystem.next_event().filter(|_| self.outstanding.watched() > 0)?;
+        Some(self.start + Duration::from_nanos(next.0))
     }
 
     /// Gives the host's idle time until `now` to the stack, if nothing was asked for in a while.
@@ -83,6 +112,7 @@ impl Timeline {
         let gap = until.saturating_duration_since(self.last_end);
         self.last_end = self.last_end.max(until);
         let to = if self.clock.is_real() {
+            self.run_events(until, model);
             self.real(until)
         } else {
             self.drain(model);
@@ -111,7 +141,7 @@ impl Timeline {
         self.now
     }
 
-    /// Request `index` of a batch was submitted. Gives its completion, where that is known.
+    /// Request `index` of a batch was submitted.
     #[inline]
     pub fn submitted(
         &mut self,
@@ -120,10 +150,9 @@ impl Timeline {
         token: Token,
         index: usize,
         model: &mut Model,
-    ) -> Option<SimTime> {
+    ) -> Submitted {
         let Some(done) = model.subsystem.completion(token) else {
-            self.watch(Waiting { kind, at, index, is_measured: false }, token, model);
-            return None;
+            return self.watch(Waiting { kind, at, index, is_measured: false }, token, model);
         };
         let done = done.max(at);
         self.completed(kind, at, done, model);
@@ -134,12 +163,11 @@ impl Timeline {
                 self.outstanding.completes_at(done, Waiting { kind, at, index, is_measured: true });
             }
         }
-        Some(done)
+        Submitted::Completes(done)
     }
 
-    /// Runs an event-driven model, whose time is the real one, until everything that was submitted
-    /// completes: its answers are due then, and have to be known now. `completed` is told the index of each
-    /// in the batch, and when it completes.
+    /// Runs an event-driven model whose answers are given at once until everything that was submitted
+    /// completes. `completed` is told the index of each in the batch, and when it completes.
     pub fn finish_batch(&mut self, model: &mut Model, mut completed: impl FnMut(usize, SimTime)) {
         while self.outstanding.watched() > 0 {
             let (waiting, done) = self.next(model);
@@ -172,21 +200,42 @@ impl Timeline {
     }
 
     #[cold]
-    fn watch(&mut self, waiting: Waiting, token: Token, model: &mut Model) {
+    fn watch(&mut self, mut waiting: Waiting, token: Token, model: &mut Model) -> Submitted {
+        if self.clock == Clock::Paced {
+            self.promised += 1;
+            waiting.index = self.promised;
+            let promise = Promise::open();
+            self.promises.insert(waiting.index, promise.clone());
+            self.outstanding.watch(&mut *model.subsystem, token, waiting);
+            return Submitted::Promised(promise);
+        }
         self.outstanding.watch(&mut *model.subsystem, token, waiting);
         if !self.clock.is_real() && waiting.kind == Kind::Flush {
             self.drain(model);
         }
+        Submitted::Watched
     }
 
     #[inline]
     fn next(&mut self, model: &mut Model) -> (Waiting, SimTime) {
         let next = self.outstanding.next(&mut *model.subsystem);
         let (done, waiting) = next.expect("a watched token completes with some event");
+        self.found(done, waiting, model)
+    }
+
+    /// A request has completed. Gives it and when it has.
+    #[inline]
+    fn found(&mut self, done: SimTime, waiting: Waiting, model: &mut Model) -> (Waiting, SimTime) {
         // What costs the flash nothing completes with the beginning of time.
         let done = done.max(waiting.at);
         if !waiting.is_measured {
             self.completed(waiting.kind, waiting.at, done, model);
+        }
+        if self.clock == Clock::Paced
+            && let Some(promise) = self.promises.remove(&waiting.index)
+        {
+            promise.keep(done);
+            model.meter.real[waiting.kind as usize].record(done.since(waiting.at).0);
         }
         (waiting, done)
     }
@@ -207,6 +256,7 @@ impl Timeline {
 struct Waiting {
     kind: Kind,
     at: SimTime,
+    /// In the batch, or on a paced clock among all promises.
     index: usize,
     /// Its completion was known at submission, and was measured then.
     is_measured: bool,

@@ -3,13 +3,13 @@
 use crate::client::{Done, Failed};
 use crate::later::Later;
 use fuser::{Errno, InitFlags, KernelConfig, ReplyData, ReplyEmpty};
-use nandscape_engine::Engine;
 use nandscape_engine::budget::{Budget, Grant};
+use nandscape_engine::{Due, Engine};
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The largest request in bytes; the kernel's default limit is 256 pages.
 pub const REQUEST_BYTES: u32 = 1 << 20;
@@ -72,7 +72,7 @@ impl Answers {
         Some((copy, grant))
     }
 
-    pub fn at(&self, due: Option<Instant>, send: impl FnOnce() + Send + 'static) {
+    pub fn at(&self, due: Option<Due>, send: impl FnOnce() + Send + 'static) {
         match due {
             None => send(),
             Some(due) => self.later.at(due, send),

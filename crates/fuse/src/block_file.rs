@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Done, Failed};
 use nandscape_core::{Extent, Op};
-use nandscape_engine::{Engine, Request};
+use nandscape_engine::{Due, Engine, Request};
 use std::sync::Arc;
 
 /// The most bytes that one command zeroes, so that a discard of the whole device lets others in between.
@@ -93,7 +93,9 @@ impl BlockFile {
             // Pieces end at multiples of their size, so that no page is cut in two.
             let piece_end = (at / ZERO_BYTES + 1).saturating_mul(ZERO_BYTES).min(end);
             let extent = Extent::new(at, piece_end - at);
-            due = due.max(self.client.run(Request::plain(self.client.namespace, Op::WriteZeroes, extent))?.1);
+            let (_, of_piece) =
+                self.client.run(Request::plain(self.client.namespace, Op::WriteZeroes, extent))?;
+            due = Due::last_of(due, of_piece);
             at = piece_end;
         }
         Ok(Done { len: 0, due })

@@ -3,9 +3,8 @@
 
 use crate::errors::errno;
 use nandscape_core::{ErrorClass, NamespaceError, Reply};
-use nandscape_engine::{Engine, Request};
+use nandscape_engine::{Due, Engine, Request};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A namespace of the engine.
 #[derive(Clone, Debug)]
@@ -18,7 +17,7 @@ pub struct Client {
 
 impl Client {
     /// Runs a command; on a paced clock, says when it is to be answered.
-    pub fn run(&self, request: Request<'_>) -> Result<(Reply, Option<Instant>), Failed> {
+    pub fn run(&self, request: Request<'_>) -> Result<(Reply, Option<Due>), Failed> {
         let mut batch = [request];
         self.engine.run(&mut batch);
         let [request] = batch;
@@ -36,12 +35,12 @@ impl Client {
 }
 
 /// What a call did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Done {
     /// Bytes read or written.
     pub len: usize,
     /// When the device would have answered, where the engine is paced; else now.
-    pub due: Option<Instant>,
+    pub due: Option<Due>,
 }
 
 /// Why a call failed.

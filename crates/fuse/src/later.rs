@@ -1,8 +1,7 @@
 //! Answers that are not due yet: on a paced clock a request is answered when the model's device would have
 //! answered it.
 
-use nandscape_engine::{Clock, Engine};
-use std::collections::BTreeMap;
+use nandscape_engine::{Clock, Due, DueQueue, Engine};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -21,9 +20,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    /// By time; those due at the same time in the order in which they came.
-    waiting: BTreeMap<(Instant, u64), Box<dyn FnOnce() + Send>>,
-    count: u64,
+    waiting: DueQueue<Box<dyn FnOnce() + Send>>,
     is_closed: bool,
 }
 
@@ -39,11 +36,9 @@ impl Later {
         Ok(Self { shared })
     }
 
-    pub fn at(&self, due: Instant, send: impl FnOnce() + Send + 'static) {
+    pub fn at(&self, due: Due, send: impl FnOnce() + Send + 'static) {
         let mut queue = self.shared.lock();
-        let number = queue.count;
-        queue.count += 1;
-        queue.waiting.insert((due, number), Box::new(send));
+        queue.waiting.push(Some(due), Instant::now(), Box::new(send), |_, _| ());
         drop(queue);
         self.shared.changed.notify_one();
     }
@@ -67,24 +62,25 @@ impl Shared {
         let mut queue = self.lock();
         loop {
             let now = Instant::now();
-            let due = queue.waiting.first_key_value().map(|((due, _), _)| *due);
-            queue = match due {
-                Some(due) if due > now && !queue.is_closed => {
-                    let (queue, _) =
-                        self.changed.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner);
-                    queue
+            let next = queue.waiting.look(&self.engine, |_, _| ());
+            let is_closed = queue.is_closed;
+            let answer = if is_closed { queue.waiting.pop_any() } else { queue.waiting.pop(now, |_| true) };
+            if let Some(answer) = answer {
+                drop(queue);
+                (answer.what)();
+                if let Some(due) = answer.counted {
+                    self.engine.answered(due);
                 }
-                None if queue.is_closed => return,
-                None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                queue = self.lock();
+                continue;
+            }
+            queue = match next {
+                _ if is_closed => return,
                 Some(due) => {
-                    let answer = queue.waiting.pop_first();
-                    drop(queue);
-                    if let Some((_, send)) = answer {
-                        send();
-                        self.engine.answered(due);
-                    }
-                    self.lock()
+                    let left = due.saturating_duration_since(now);
+                    self.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0
                 }
+                None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }

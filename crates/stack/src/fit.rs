@@ -86,13 +86,19 @@ pub fn has_footprint(config: &StackConfig, workload: &str) -> Result<bool, RunEr
 
 /// Fits the device of these configurations, which have the same flash, to the largest of these workloads:
 /// what it touches takes `share` of the smallest logical capacity among them. Pages that were touched are
-/// moved together.
+/// moved together. Unless `as_it_is`, the device is filled and overwritten before the counted part, if the
+/// configurations write nothing then.
 ///
 /// # Errors
 ///
 /// Workloads that have no footprint of their own (generators, job files), stacks without addresses, and
 /// devices whose blocks cannot be that few.
-pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<Fitted, RunError> {
+pub fn fit(
+    configs: &[StackConfig],
+    workloads: &[String],
+    share: f64,
+    as_it_is: bool,
+) -> Result<Fitted, RunError> {
     let refused = |message: String| RunError::from(shape(FLAG, message));
     if !(0.01..=1.0).contains(&share) {
         return Err(refused(format!("{share}: expected a share from 1% to 100%")));
@@ -136,7 +142,7 @@ pub fn fit(configs: &[StackConfig], workloads: &[String], share: f64) -> Result<
         );
     }
     let mut before = String::new();
-    if first.precondition.steps.is_empty() {
+    if !as_it_is && first.precondition.steps.is_empty() {
         sets.push(("workload.precondition", BEFORE.to_owned()));
         before = format!("; {BEFORE} before the counted part");
     }

@@ -58,8 +58,8 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
 /// What a fitted device is compared as, unless something else is asked for.
 const TWO_DRIVES: &str = "block:ftl.op=0.07,block:ftl.op=0.28";
 /// And with streams, where a workload says of its writes by what to tell them apart.
-const BY_FILES: &str = ",block:ftl.op=0.07:ftl.streams=8:host.policy=names";
-const BY_HINTS: &str = ",block:ftl.op=0.07:ftl.streams=8";
+const STREAMS: &str = ":ftl.streams=8";
+const BY_FILES: &str = ":host.policy=names";
 
 /// The configurations on one device, which fits the workloads if it is to, and what was done for that.
 fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Option<String>)> {
@@ -69,23 +69,28 @@ fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Opt
         args.stack.device.sets.iter().any(|pair| pair.trim_start().starts_with(key))
     };
     let is_any = args.ftl.is_empty() && args.cache.is_empty() && args.stack.device.stack.is_none();
-    if is_any && sets(&args, "ftl.op=") {
+    let is_one = sets(&args, "ftl.op");
+    if is_any && is_one {
         args.ftl = vec!["page-map".to_owned()];
     } else if is_any {
         args.stack.device.stack = Some(TWO_DRIVES.to_owned());
     }
     let configs = configs_of(&args)?;
-    let fitted = fit(&configs, &args.workloads, share_of(share)?)?;
+    let fitted = fit(&configs, &args.workloads, share_of(share)?, args.stack.says_precondition())?;
     let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
     args.stack.device.sets.extend(pairs);
-    // Unless who chooses the streams was said.
-    if is_default && !sets(&args, "host.") {
-        let streams = match said(&configs[0], &args.workloads)? {
-            Said::Files => BY_FILES,
-            Said::Hints => BY_HINTS,
-            Said::Nothing => "",
+    // Unless something was said of streams.
+    if is_default && !sets(&args, "host.") && !sets(&args, "ftl.streams") {
+        let by = match said(&configs[0], &args.workloads)? {
+            Said::Files => Some(BY_FILES),
+            Said::Hints => Some(""),
+            Said::Nothing => None,
         };
-        args.stack.device.stack.get_or_insert_default().push_str(streams);
+        if let Some(by) = by {
+            let (without, with) = if is_one { ("block", "block") } else { (TWO_DRIVES, "block:ftl.op=0.07") };
+            args.ftl.clear();
+            args.stack.device.stack = Some(format!("{without},{with}{STREAMS}{by}"));
+        }
     }
     Ok((configs_of(&args)?, Some(fitted.note + if is_default { WHICH } else { "" })))
 }

@@ -21,7 +21,8 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let mut config = typed.check()?;
     let mut note = None;
     if let (Some(share), Some(workload)) = (args.fit.share(), &args.workload) {
-        let fitted = fit(&[config], std::slice::from_ref(workload), share_of(share)?)?;
+        let workloads = std::slice::from_ref(workload);
+        let fitted = fit(&[config], workloads, share_of(share)?, args.stack.says_precondition())?;
         for (key, value) in fitted.sets {
             typed.set(key, &value)?;
         }

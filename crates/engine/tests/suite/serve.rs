@@ -4,7 +4,7 @@
 use nandscape_core::command::HostCounts;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Extent, Op, SimTime};
-use nandscape_engine::{Clock, DEFAULT_DEPTH, Engine, Latencies, Request, Stat};
+use nandscape_engine::{Clock, DEFAULT_DEPTH, DueQueue, Engine, Latencies, Request, Stat};
 use nandscape_report::Run;
 use nandscape_stack::{RunOptions, StackConfig, Typed, build_storing, build_subsystem, replay};
 use std::path::Path;
@@ -162,6 +162,45 @@ fn what_clients_wrote_comes_back_whatever_the_clock_scheduler_and_batch() {
 }
 
 #[test]
+fn an_event_driven_model_has_what_several_batches_asked_for_under_way_together() {
+    // Large enough that each die has an open block.
+    let keys =
+        ["device.timing.scheduler=read-first", "device.timing.program=100ms", "device.blocks_per_plane=320"];
+    let engine = storing(&keys, Clock::Paced);
+    let mut waiting = DueQueue::default();
+    let begin = Instant::now();
+    for page in 0..4 {
+        let data = [page as u8; 4096];
+        let mut batch = [Request::write(0, page * PAGE, &data)];
+        engine.run(&mut batch);
+        let mut due = engine.due(batch[0].outcome.as_ref().unwrap());
+        assert!(due.as_mut().unwrap().at().is_none(), "events tell, in 100 ms");
+        waiting.push(due, Instant::now(), page, |_, _| panic!("it is not known yet"));
+    }
+    let (mut known, mut order) = (Vec::new(), Vec::new());
+    while let Some(next) = waiting.look(&engine, |page, at| known.push((*page, at))) {
+        let now = Instant::now();
+        while let Some(answer) = waiting.pop(now, |_| true) {
+            order.push(answer.what);
+            let due = answer.counted.unwrap();
+            assert!(due <= now && due >= begin + Duration::from_millis(100));
+            engine.answered(due);
+        }
+        std::thread::sleep(next.saturating_duration_since(now));
+    }
+    // One a die, at the same time: with one after the other the last is due after 400 ms.
+    assert_eq!((order, known.len(), waiting.is_empty()), (vec![0, 1, 2, 3], 4, true));
+    let last = known.iter().map(|(_, at)| *at).max().unwrap();
+    assert!(last < begin + Duration::from_millis(300), "{:?}", last - begin);
+    let stat = engine.stat();
+    let [model, real] = [&stat.service.latency_ns.write, &stat.service.real_latency_ns.write];
+    assert!((100_000_000..150_000_000).contains(&model.max), "{}", model.max);
+    assert_eq!((model.count, real.count, real.max), (4, 4, model.max));
+    let pace = stat.service.pace.unwrap();
+    assert_eq!((pace.answers, pace.late_ns.count), (4, 4));
+}
+
+#[test]
 fn requests_without_a_pause_do_not_stop_the_time_that_cleaning_waits_for() {
     let engine = storing(&[], Clock::Real);
     let begin = Instant::now();
@@ -305,7 +344,7 @@ fn paced_answers_are_due_in_real_time_and_lateness_is_told() {
     let mut batch = [Request::write(0, 0, &data)];
     engine.run(&mut batch);
     let served = batch[0].outcome.clone().unwrap();
-    let due = engine.due(&served).unwrap();
+    let due = engine.due(&served).unwrap().at().unwrap();
     assert!(due > std::time::Instant::now() + std::time::Duration::from_secs(5));
     assert_eq!(
         (engine.stat().service.pace.unwrap().answers, engine.stat().service.pace.unwrap().late_ns.count),

@@ -4,8 +4,8 @@ use super::attributes::Kind;
 use super::{ObjectFs, Stat};
 use crate::client::{Done, Failed};
 use nandscape_core::{Extent, ObjectCommand, ObjectId, ObjectSpace, Reply};
-use nandscape_engine::Data;
-use std::time::{Instant, SystemTime};
+use nandscape_engine::{Data, Due};
+use std::time::SystemTime;
 
 /// What `setattr` changes of a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,7 +74,7 @@ impl ObjectFs {
     }
 
     /// Changes owner, mode, times, size.
-    pub fn setattr(&self, ino: u64, changes: Changes) -> Result<(Stat, Option<Instant>), Failed> {
+    pub fn setattr(&self, ino: u64, changes: Changes) -> Result<(Stat, Option<Due>), Failed> {
         self.check_writable()?;
         let (mut tree, mut calls) = (self.lock(), self.calls());
         let mut attributes = tree.get(ino)?.attributes.clone();

@@ -22,9 +22,8 @@ mod tree;
 use crate::client::{Client, Failed};
 use attributes::{Attributes, Kind};
 use nandscape_core::{ObjectCommand, ObjectId, ObjectStatus, Reply};
-use nandscape_engine::{Data, Request};
+use nandscape_engine::{Data, Due, Request};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Instant;
 use tree::Tree;
 
 pub use calls::{Changes, Entry};
@@ -54,13 +53,13 @@ pub struct Stat {
 /// The commands of a call, and when the last of them would have been answered.
 struct Calls<'a> {
     client: &'a Client,
-    due: Option<Instant>,
+    due: Option<Due>,
 }
 
 impl Calls<'_> {
     fn run(&mut self, command: ObjectCommand, data: Data<'_>) -> Result<Reply, Failed> {
         let (reply, due) = self.client.run(Request::object(self.client.namespace, command, data))?;
-        self.due = self.due.max(due);
+        self.due = Due::last_of(self.due.take(), due);
         Ok(reply)
     }
 

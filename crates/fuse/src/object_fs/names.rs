@@ -6,8 +6,8 @@ use super::tree::{Node, Tree};
 use super::{Calls, ObjectFs, Stat};
 use crate::client::{Done, Failed};
 use nandscape_core::{Hint, ObjectCommand, ObjectId};
-use nandscape_engine::Data;
-use std::time::{Instant, SystemTime};
+use nandscape_engine::{Data, Due};
+use std::time::SystemTime;
 
 /// What a new file is to be.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl ObjectFs {
         name: &[u8],
         new: New,
         users: u32,
-    ) -> Result<(Stat, Option<Instant>), Failed> {
+    ) -> Result<(Stat, Option<Due>), Failed> {
         self.check_writable()?;
         let (mut tree, mut calls) = (self.lock(), self.calls());
         if tree.child(parent, name)?.is_some() {
@@ -160,7 +160,7 @@ impl ObjectFs {
     }
 
     /// Gives a file one more name.
-    pub fn link(&self, ino: u64, parent: u64, name: &[u8]) -> Result<(Stat, Option<Instant>), Failed> {
+    pub fn link(&self, ino: u64, parent: u64, name: &[u8]) -> Result<(Stat, Option<Due>), Failed> {
         self.check_writable()?;
         let (mut tree, mut calls) = (self.lock(), self.calls());
         if tree.child(parent, name)?.is_some() {

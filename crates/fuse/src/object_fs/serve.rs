@@ -10,13 +10,14 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
     WriteFlags,
 };
+use nandscape_engine::Due;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 use std::{fmt, io};
 
 /// The file system behind a mount.
@@ -86,7 +87,7 @@ impl Served {
         &self,
         call: &str,
         parent: INodeNo,
-        outcome: Result<(Stat, Option<Instant>), Failed>,
+        outcome: Result<(Stat, Option<Due>), Failed>,
         reply: ReplyEntry,
     ) {
         match outcome {

@@ -2,9 +2,8 @@
 
 use super::transport::Transport;
 use crate::transmission::Replies;
-use nandscape_engine::Engine;
 use nandscape_engine::budget::{Budget, Evict, Grant, NoMemory, Room};
-use std::collections::BTreeMap;
+use nandscape_engine::{Answer, Due, DueQueue, Engine};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
@@ -33,19 +32,11 @@ pub(super) struct Pacer<'a> {
 
 #[derive(Default)]
 struct Queue {
-    /// The earliest first; those due at the same time in the order they came.
-    waiting: BTreeMap<(Instant, u64), Waiting>,
+    waiting: DueQueue<Bytes>,
     bytes: usize,
-    came: u64,
     is_closed: bool,
     /// Nothing can be sent any more.
     failed: Option<io::ErrorKind>,
-}
-
-struct Waiting {
-    bytes: Bytes,
-    /// It was not due yet when it came.
-    is_late_counted: bool,
 }
 
 enum Bytes {
@@ -96,14 +87,14 @@ impl<'a> Pacer<'a> {
         let now = Instant::now();
         if let Some((room, len)) = replies.take_long() {
             // A long reply is a batch of its own.
-            let due = replies.due.first().and_then(|(_, due)| *due).unwrap_or(now);
+            let due = replies.due.pop().and_then(|(_, due)| due);
             self.add(due, now, Bytes::Long(room, len))?;
         } else {
             let mut start = 0;
-            for (end, due) in &replies.due {
-                let bytes = self.copy(&replies.bytes()[start..*end])?;
-                start = *end;
-                self.add(due.unwrap_or(now), now, bytes)?;
+            for (end, due) in std::mem::take(&mut replies.due) {
+                let bytes = self.copy(&replies.bytes()[start..end])?;
+                start = end;
+                self.add(due, now, bytes)?;
             }
         }
         self.changed.notify_all();
@@ -128,19 +119,14 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    fn add(&self, due: Instant, now: Instant, bytes: Bytes) -> io::Result<()> {
+    fn add(&self, due: Option<Due>, now: Instant, bytes: Bytes) -> io::Result<()> {
         let mut queue = self.lock();
         if let Some(kind) = queue.failed {
             return Err(kind.into());
         }
         queue.bytes += bytes.get().len();
-        queue.came += 1;
-        if let Some(grant) = bytes.grant() {
-            // It goes out behind what is in the queue.
-            grant.client_is_due(due.max(now), queue.bytes as u64);
-        }
-        let key = (due, queue.came);
-        queue.waiting.insert(key, Waiting { bytes, is_late_counted: due > now });
+        let waits = queue.bytes;
+        queue.waiting.push(due, now, bytes, |bytes, at| client_is_due(bytes, at.max(now), waits));
         Ok(())
     }
 
@@ -154,34 +140,34 @@ impl<'a> Pacer<'a> {
     pub fn run(&self) {
         let mut out = Vec::new();
         // Replies that go out with one call; their memory is theirs until they have.
-        let mut sending: Vec<(Instant, Waiting)> = Vec::new();
+        let mut sending: Vec<Answer<Bytes>> = Vec::new();
         let mut queue = self.lock();
         loop {
             let now = Instant::now();
+            let waits = queue.bytes;
+            let next = queue.waiting.look(self.engine, |bytes, at| client_is_due(bytes, at.max(now), waits));
             let mut bytes = 0;
-            while let Some(next) = queue.waiting.first_entry()
-                && next.key().0 <= now
-                && (sending.is_empty() || bytes + next.get().bytes.get().len() <= SEND_BYTES)
+            while let Some(reply) =
+                queue.waiting.pop(now, |reply| sending.is_empty() || bytes + reply.get().len() <= SEND_BYTES)
             {
-                let ((due, _), reply) = next.remove_entry();
-                bytes += reply.bytes.get().len();
-                sending.push((due, reply));
+                bytes += reply.what.get().len();
+                sending.push(reply);
             }
             if !sending.is_empty() {
                 queue.bytes -= bytes;
                 drop(queue);
                 self.changed.notify_all();
                 let sent = match &sending[..] {
-                    [(_, alone)] => self.transport.send(alone.bytes.get()),
+                    [alone] => self.transport.send(alone.what.get()),
                     several => {
                         out.clear();
-                        for (_, reply) in several {
-                            out.extend_from_slice(reply.bytes.get());
+                        for reply in several {
+                            out.extend_from_slice(reply.what.get());
                         }
                         self.transport.send(&out)
                     }
                 };
-                for (due, _) in sending.drain(..).filter(|(_, reply)| reply.is_late_counted) {
+                for due in sending.drain(..).filter_map(|reply| reply.counted) {
                     self.engine.answered(due);
                 }
                 queue = self.lock();
@@ -194,12 +180,21 @@ impl<'a> Pacer<'a> {
                 }
                 continue;
             }
-            let next = queue.waiting.first_key_value().map(|((due, _), _)| *due);
             queue = match next {
-                Some(due) => self.changed.wait_timeout(queue, due - now).expect("see `lock`").0,
+                Some(due) => {
+                    let left = due.saturating_duration_since(now);
+                    self.changed.wait_timeout(queue, left).expect("see `lock`").0
+                }
                 None if queue.is_closed => return,
                 None => self.changed.wait(queue).expect("see `lock`"),
             };
         }
+    }
+}
+
+/// From then on it is the client that takes this reply; it goes out behind what is in the queue.
+fn client_is_due(reply: &Bytes, from: Instant, queued: usize) {
+    if let Some(grant) = reply.grant() {
+        grant.client_is_due(from, queued as u64);
     }
 }

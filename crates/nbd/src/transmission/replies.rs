@@ -2,6 +2,7 @@
 
 use crate::errno::Refusal;
 use crate::wire::{Put, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk};
+use nandscape_engine::Due;
 use nandscape_engine::budget::{Budget, Evict, NoMemory, Room};
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +37,7 @@ pub struct Replies {
     long: Option<Room>,
     len: usize,
     /// Where each reply ends, and on a paced clock when it is due; `None` means now.
-    pub due: Vec<(usize, Option<Instant>)>,
+    pub due: Vec<(usize, Option<Due>)>,
 }
 
 impl Replies {
