@@ -145,8 +145,8 @@ fn notes(runs: &[Run]) -> String {
             (skipped > 0).then(|| format!("{skipped} records of the workload were skipped: not I/O"));
         back.into_iter().chain(skipped)
     };
-    let notes = shared(runs.iter(), "All runs", |result| {
-        result.notes.iter().cloned().chain(of_workload(&result.workload)).collect()
+    let notes = shared(runs.iter(), "All runs", |run| {
+        run.result.notes.iter().cloned().chain(of_workload(&run.result.workload)).collect()
     });
     if notes.is_empty() {
         return String::new();
