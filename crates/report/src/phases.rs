@@ -10,13 +10,13 @@
 //! * the quarters of the windows next to the border differ by the square root of that factor, which a drift
 //!   does not.
 //!
-//! The sharpest of neighbouring borders counts. A measure with more than [`MOST_CHANGES`] changes varies
+//! The sharpest of neighbouring borders counts, and the phases that follow must differ by the factor as a
+//! whole. A measure with more than [`MOST_CHANGES`] changes varies
 //! rather than that it has phases, and a series shorter than three windows has none. The work grows with the
 //! length of the series.
 
 use crate::Run;
 use crate::metrics::program_bytes;
-use crate::notes::shared;
 use crate::number::Kind;
 use nandscape_sim::JobSeries;
 use nandscape_sim::histogram::LogHistogram;
@@ -30,6 +30,8 @@ const MOST_CHANGES: usize = 4;
 const NOTHING: f64 = 0.001;
 /// Changes of several measures within this share of the run are one.
 const TOGETHER: f64 = 1.0 / 32.0;
+/// Values within this share of each other are alike.
+const ALIKE: f64 = 0.15;
 /// Sentences above the figures.
 const MOST_SENTENCES: usize = 6;
 
@@ -95,6 +97,17 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
+    /// Whether the same measures change at about the same time between about the same values.
+    fn is_like(&self, other: &Self) -> bool {
+        let is_near = |a: f64, b: f64, share: f64| (a - b).abs() <= share * a.abs().max(b.abs());
+        let is_same = |(a, b): (&(Measure, Change), &(Measure, Change))| {
+            a.0 == b.0 && is_near(a.1.before, b.1.before, ALIKE) && is_near(a.1.after, b.1.after, ALIKE)
+        };
+        self.changes.len() == other.changes.len()
+            && is_near(self.at_ns as f64, other.at_ns as f64, TOGETHER)
+            && self.changes.iter().zip(&other.changes).all(is_same)
+    }
+
     /// `From 7 s the write rate is 120.0 MB/s, before it 480.0 MB/s.`
     pub fn sentence(&self) -> String {
         let part = |(place, (measure, change)): (usize, &(Measure, Change))| {
@@ -128,12 +141,24 @@ pub(crate) fn phases(run: &Run) -> Vec<Phase> {
     out
 }
 
-/// Whose phases begin when, for the lines above the figures; `all` stands for all of several runs.
+/// Whose phases begin when, for the lines above the figures; `all` stands for all of several runs. Runs that
+/// change alike, as where the load changed, share the sentence of the first.
 pub(crate) fn sentences(runs: &[&Run], all: &str) -> Vec<(String, String)> {
-    let own = |run: &Run| phases(run).iter().map(Phase::sentence).collect();
-    let mut out = shared(runs.iter().copied(), all, own);
-    out.truncate(MOST_SENTENCES);
-    out
+    let mut known: Vec<(Phase, Vec<&str>)> = Vec::new();
+    for run in runs {
+        for phase in phases(run) {
+            match known.iter_mut().find(|(other, _)| other.is_like(&phase)) {
+                Some((_, names)) => names.push(run.name()),
+                None => known.push((phase, vec![run.name()])),
+            }
+        }
+    }
+    known.sort_by_key(|(phase, _)| phase.at_ns);
+    let line = |(phase, names): (Phase, Vec<&str>)| {
+        let who = if names.len() == runs.len() && runs.len() > 1 { all.to_owned() } else { names.join(", ") };
+        (who, phase.sentence())
+    };
+    known.into_iter().take(MOST_SENTENCES).map(line).collect()
 }
 
 fn of_series(run: &Run, series: &Series) -> Vec<(Measure, Vec<Interval>)> {
@@ -171,12 +196,7 @@ fn of_jobs(run: &Run, series: &JobSeries) -> Vec<(Measure, Vec<Interval>)> {
             window.rows.iter().for_each(|row| all.add_sparse(&row[op].buckets));
             (all.total() > 0).then(|| all.quantile(0.99))
         };
-        out.push(
-            window.end_ns,
-            [bytes(1), bytes(0)],
-            (programs - before) as f64 * page,
-            [p99(1), p99(0)],
-        );
+        out.push(window.end_ns, [bytes(1), bytes(0)], (programs - before) as f64 * page, [p99(1), p99(0)]);
         before = programs;
     }
     out.list(page > 0.0)
@@ -194,7 +214,8 @@ impl Measures {
     fn push(&mut self, end_ns: u64, bytes: [u64; 2], programmed: f64, p99: [Option<u64>; 2]) {
         let ns = end_ns.saturating_sub(self.last_ns) as f64;
         self.last_ns = end_ns;
-        let mut push = |at: usize, sum: f64, over: f64| self.intervals[at].push(Interval { end_ns, sum, over });
+        let mut push =
+            |at: usize, sum: f64, over: f64| self.intervals[at].push(Interval { end_ns, sum, over });
         push(0, bytes[0] as f64, ns / 1e9);
         push(1, bytes[1] as f64, ns / 1e9);
         push(2, programmed, bytes[0] as f64);
@@ -233,7 +254,8 @@ fn bins(intervals: &[Interval], count: usize) -> Vec<Option<f64>> {
 fn median(bins: &[Option<f64>]) -> Option<f64> {
     let mut known: Vec<f64> = bins.iter().copied().flatten().collect();
     known.sort_by(f64::total_cmp);
-    (known.len() * 4 > bins.len() * 3).then(|| f64::midpoint(known[(known.len() - 1) / 2], known[known.len() / 2]))
+    (known.len() * 4 > bins.len() * 3)
+        .then(|| f64::midpoint(known[(known.len() - 1) / 2], known[known.len() / 2]))
 }
 
 fn factor(a: f64, b: f64) -> f64 {
@@ -287,23 +309,40 @@ fn changes(intervals: &[Interval]) -> Vec<Change> {
     if borders.len() > MOST_CHANGES {
         return Vec::new();
     }
-    let ends: Vec<usize> = [0].into_iter().chain(borders.iter().map(|(at, _)| *at)).chain([count]).collect();
-    let of_phase = |from: usize, to: usize| median(&bins[from..to]).unwrap_or(floor);
+    let mut ends: Vec<usize> =
+        [0].into_iter().chain(borders.iter().map(|(at, _)| *at)).chain([count]).collect();
+    let of_phase = |from: usize, to: usize| median(&raw[from..to]).unwrap_or(0.0);
+    let sides = |phases: &[usize]| [of_phase(phases[0], phases[1]), of_phase(phases[1], phases[2])];
+    let weakest = |ends: &[usize]| {
+        let factors = ends.windows(3).map(|phases| {
+            let [before, after] = sides(phases).map(|value| value.max(floor));
+            factor(before, after)
+        });
+        (1..).zip(factors).filter(|(_, factor)| *factor < FACTOR).min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    while let Some((at, _)) = weakest(&ends) {
+        ends.remove(at);
+    }
     let change = |phases: &[usize]| {
-        let [before, after] = [of_phase(phases[0], phases[1]), of_phase(phases[1], phases[2])];
-        let at_ns = first_after(intervals, phases[1], count, before, after);
-        let [before, after] = [before, after].map(|value| if value <= floor { 0.0 } else { value });
+        let [before, after] = sides(phases);
+        let at_ns = first_after(
+            intervals,
+            phases[1],
+            count,
+            (before.max(floor) * after.max(floor)).sqrt(),
+            before < after,
+        );
         Change { at_ns, before, after }
     };
     ends.windows(3).map(change).collect()
 }
 
-/// The end of the last interval of the phase before, within a bin of the border.
-fn first_after(intervals: &[Interval], border: usize, count: usize, before: f64, after: f64) -> u64 {
+/// The end of the last interval of the phase before, within a bin of the border: the next one is on the other
+/// side of the middle.
+fn first_after(intervals: &[Interval], border: usize, count: usize, middle: f64, rises: bool) -> u64 {
     let wide = intervals.last().map_or(0, |last| last.end_ns) as f64 / count as f64;
     let at = border as f64 * wide;
-    let middle = (before * after).sqrt();
-    let is_before = |interval: &Interval| interval.value().map(|value| (value < middle) == (before < middle));
+    let is_before = |interval: &Interval| interval.value().map(|value| (value < middle) == rises);
     let is_border = |pair: &&[Interval]| {
         (pair[0].end_ns as f64 - at).abs() <= wide
             && is_before(&pair[0]) == Some(true)
@@ -332,7 +371,8 @@ mod tests {
     }
 
     fn shown(intervals: &[Interval]) -> Vec<String> {
-        let phase = |change: Change| Phase { at_ns: change.at_ns, changes: vec![(Measure::WriteRate, change)] };
+        let phase =
+            |change: Change| Phase { at_ns: change.at_ns, changes: vec![(Measure::WriteRate, change)] };
         changes(intervals).into_iter().map(|change| phase(change).sentence()).collect()
     }
 
@@ -356,6 +396,21 @@ mod tests {
                 "From 20 s the write rate is 240.0 MB/s, before it 120.0 MB/s.",
             ]
         );
+    }
+
+    #[test]
+    fn steps_that_a_burst_undoes_are_no_phases_of_their_own() {
+        // Alike before and after; the dip is too short for a phase of its own.
+        let dip = |at: u64| {
+            if (400..440).contains(&at) {
+                100.0
+            } else if at < 400 {
+                480.0
+            } else {
+                420.0
+            }
+        };
+        assert!(changes(&rate(1000, dip)).is_empty());
     }
 
     #[test]

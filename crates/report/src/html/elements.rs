@@ -1,6 +1,7 @@
 //! Elements that the parts of the page are made of. Texts are escaped by the caller, but for those of facts.
 
 use super::escape::text;
+use super::legend::{self, Entry};
 use crate::number::grouped;
 use nandscape_sim::metrics::{RequestSample, Series};
 use std::fmt::{Display, Write as _};
@@ -64,6 +65,8 @@ pub(super) struct Chart<'a> {
     /// Names of its views; the script knows them by number, and begins with the first that has a name.
     pub tabs: &'a [&'a str],
     pub can_be_log: bool,
+    /// Its lines with their values, for those who do not point at them or have no script.
+    pub legend: &'a [Entry],
     /// What serves those without a script; empty for nothing.
     pub without: &'a str,
 }
@@ -77,6 +80,7 @@ pub(super) const CHART: Chart<'static> = Chart {
     about: "",
     tabs: &[],
     can_be_log: true,
+    legend: &[],
     without: "the tables do without.",
 };
 
@@ -112,6 +116,7 @@ impl Chart<'_> {
             out.push_str("<button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button>");
         }
         out.push_str("</div></div>\n<div class=\"plot\"></div>");
+        out += &legend::html(self.legend);
         if !self.without.is_empty() {
             let _ = write!(
                 out,
