@@ -65,6 +65,9 @@ fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
     let mut chart = |kind: &str, title: &str, about: &str, tabs: &[&str]| {
         let (data, about) = ([("run", index)], format!("{about}, each {step}{more}"));
         let part = kind.trim_start_matches("job-");
+        if lines[part].as_array().is_none_or(Vec::is_empty) {
+            return;
+        }
         let show = if matches!(part, "read" | "write") { Show::Nanos } else { Show::Digits };
         let legend = legend::entries(&lines[part], show, |line| &line["values"][0]);
         let legend = legend.as_slice();

@@ -120,6 +120,8 @@ impl Front {
                 String::new(),
             ));
         }
+        let complete = table.rows.len() - table.failed().count();
+        out.push(("complete runs".to_owned(), format!("{complete} of {}", table.planned), String::new()));
         out
     }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 /// A reader and a writer for 20 s; at 7 s the writes fall from 480 to 120 MB/s.
 pub fn job_run() -> Run {
     let mut run = sample::runs(1600).swap_remove(4);
+    run.series = None;
     let cell = |bytes: u64, latency_ns: u64| {
         let requests = bytes / 16_384;
         let mut latencies = LogHistogram::default();
@@ -175,7 +176,7 @@ fn runs_that_change_alike_share_a_sentence_and_steady_ones_have_none() {
     let phases = between(&html, "<ul class=\"phases\"", "</ul>");
     assert_eq!(phases.matches("<li><strong>All runs</strong>: From 7 s").count(), 1, "{phases}");
     assert_eq!(phases.matches("<li>").count(), 1, "{phases}");
-    let html = render_html(&sample::runs(1600), &ReportContext::default());
+    let html = render_html(&sample::runs(1600)[..1], &ReportContext::default());
     assert!(!html.contains("class=\"phases\""), "{}", between(&html, "<ul class=\"phases\"", "</ul>"));
 }
 
