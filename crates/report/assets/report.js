@@ -102,7 +102,7 @@
     ctx.setLineDash([4 * ratio, 3 * ratio]);
     ctx.lineWidth = ratio;
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-    ctx.textBaseline = "top";
+    [ctx.textBaseline, ctx.textAlign] = ["top", "left"];
     marks.forEach(({ at, label, ink }, i) => {
       const x = u.valToPos(at, "x", true);
       if (!(x >= left && x <= left + width)) return;

@@ -2,15 +2,15 @@
 //! single requests thinned out evenly.
 
 use super::Page;
-use super::elements::kept_requests;
+use super::elements::{kept_requests, rate};
 use super::over_data::columns as columns_of_charts;
 use super::values::number;
+use crate::metrics::nines;
 use crate::phases::phases;
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
 use nandscape_sim::histogram::LogHistogram;
-use nandscape_sim::metrics::{RequestSample, Sample, Series};
-use nandscape_sim::result::LatencySummary;
+use nandscape_sim::metrics::{Sample, Series};
 use serde_json::{Map, Value, json};
 
 pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
@@ -78,30 +78,6 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
     Value::Object(out)
 }
 
-/// Percentiles as `[nines, ns]`: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one request
-/// exceeds.
-pub(super) fn nines(summary: &LatencySummary) -> Vec<(f64, f64)> {
-    crate::metrics::latency_points(summary)
-        .into_iter()
-        .filter_map(|(name, ns)| Some((crate::metrics::rarity(name)?, ns)))
-        .filter(|(rarity, _)| summary.count as f64 >= *rarity)
-        .map(|(rarity, ns)| (rarity.log10(), ns))
-        .collect()
-}
-
-/// MB/s of a request; a request that costs no time (a read of nothing) has none.
-fn rate(request: &RequestSample) -> f64 {
-    request.bytes as f64 / 1e6 / (request.latency_ns as f64 / 1e9)
-}
-
-/// Of the requests of a kind in the page.
-pub(super) fn median_rate(series: &Series, op: Op) -> Option<f64> {
-    let of_kind = kept_requests(series).filter(|request| (request.op == Op::Read) == (op == Op::Read));
-    let mut rates: Vec<f64> = of_kind.map(rate).filter(|rate| rate.is_finite()).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied()
-}
-
 fn requests_data(series: &Series) -> Value {
     let mut index = Vec::new();
     let mut rates = Vec::new();
@@ -142,18 +118,4 @@ fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
         columns_of_charts(run, samples).into_iter().map(|(name, values)| (name.to_owned(), values.into())),
     );
     Value::Object(columns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_needs_a_request_beyond_it() {
-        let summary =
-            LatencySummary { count: 1000, p50: 5, p99_9: 9, p99_99: 9, max: 9, ..LatencySummary::default() };
-        let points = nines(&summary);
-        assert_eq!(points.len(), 4, "{points:?}");
-        assert_eq!(format!("{:?}", points[3]), "(3.0, 9.0)");
-    }
 }

@@ -3,6 +3,7 @@
 use super::escape::text;
 use super::legend::{self, Entry};
 use crate::number::grouped;
+use nandscape_core::Op;
 use nandscape_sim::metrics::{RequestSample, Series};
 use std::fmt::{Display, Write as _};
 
@@ -39,6 +40,19 @@ const MAX_REQUESTS: usize = 6000;
 pub(super) fn kept_requests(series: &Series) -> impl Iterator<Item = &RequestSample> {
     let step = series.requests.len().div_ceil(MAX_REQUESTS).max(1);
     series.requests.iter().step_by(step)
+}
+
+/// MB/s of a request; a request that costs no time (a read of nothing) has none.
+pub(super) fn rate(request: &RequestSample) -> f64 {
+    request.bytes as f64 / 1e6 / (request.latency_ns as f64 / 1e9)
+}
+
+/// Of the requests of a kind in the page.
+pub(super) fn median_rate(series: &Series, op: Op) -> Option<f64> {
+    let of_kind = kept_requests(series).filter(|request| (request.op == Op::Read) == (op == Op::Read));
+    let mut rates: Vec<f64> = of_kind.map(rate).filter(|rate| rate.is_finite()).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
 }
 
 /// How many requests a chart shows.

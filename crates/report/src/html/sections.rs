@@ -1,10 +1,10 @@
 //! The parts of the page around the charts.
 
-use super::data::{median_rate, nines};
-use super::elements::{CHART, Chart, shown};
+use super::elements::{CHART, Chart, median_rate, shown};
 use super::escape::text;
 use super::legend::{Entry, Show, ink};
 use super::{Page, bars, elements, tables};
+use crate::metrics::nines;
 use crate::notes::shared;
 use crate::number::grouped;
 use crate::{ReportContext, Run};

@@ -106,7 +106,8 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
     let report = self_check(&document, &log);
     assert_eq!(report["errors"], serde_json::json!([]), "script errors");
     assert_eq!(report["requested"], serde_json::json!([]), "requests");
-    // The page never scrolls sideways, wide tables do so by themselves; on a telephone no part of the answer does.
+    // The page never scrolls sideways, wide tables do so by themselves; on a telephone no part of the answer
+    // does.
     let wide = report["wide"].as_array().unwrap();
     assert!(!wide.iter().any(|part| part == "HTML" || width <= 400), "wider than {width}: {wide:?}");
     let charts = report["charts"].as_array().unwrap();
