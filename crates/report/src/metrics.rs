@@ -293,8 +293,8 @@ pub(crate) fn rarity(name: &str) -> Option<f64> {
     })
 }
 
-/// Percentiles as nines and nanoseconds: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one request
-/// exceeds.
+/// Percentiles as nines and nanoseconds: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one
+/// request exceeds.
 pub(crate) fn nines(summary: &LatencySummary) -> Vec<(f64, f64)> {
     latency_points(summary)
         .into_iter()
