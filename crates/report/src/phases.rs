@@ -436,7 +436,7 @@ mod tests {
     fn spikes_bursts_and_drift_have_no_phases() {
         let spike = |at: u64| if (400..420).contains(&at) { 50.0 } else { 480.0 };
         assert!(changes(&rate(1000, spike)).is_empty());
-        let bursts = |at: u64| if at / 80 % 2 == 0 { 480.0 } else { 60.0 };
+        let bursts = |at: u64| if (at / 80).is_multiple_of(2) { 480.0 } else { 60.0 };
         assert!(changes(&rate(1000, bursts)).is_empty(), "a load that comes and goes");
         for last in [0.0, 120.0] {
             let drift = |at: u64| 480.0 + (last - 480.0) * at as f64 / 1000.0;

@@ -137,7 +137,9 @@ fn of_runs(page: &Page<'_>) -> Vec<Answer> {
         let runs: Vec<&Run> = page.groups[group].members.iter().map(|i| &page.runs[*i]).collect();
         let mut phases = phases::sentences(&runs, "All runs");
         if runs.len() == 1 {
-            phases.iter_mut().for_each(|(whose, _)| whose.clear());
+            for (whose, _) in &mut phases {
+                whose.clear();
+            }
         }
         Answer {
             heading: page.groups[group].spec.to_owned(),

@@ -182,7 +182,7 @@ fn causes_legend(causes: &[&str]) -> String {
     out + "</ul>\n"
 }
 
-fn title_of<'a>(cause: &'a str) -> &'a str {
+fn title_of(cause: &str) -> &str {
     CAUSES.iter().find(|(name, _)| *name == cause).map_or(cause, |(_, title)| *title)
 }
 
