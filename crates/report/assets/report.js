@@ -91,7 +91,7 @@
   const group = (figure) => data.groups[+figure.dataset.group];
   const members = (figure) => group(figure).runs.map((i) => data.runs[i]);
 
-  const skewed = (values) => Math.max(...values) > 20 * median(values);
+  const skewed = (values) => values.reduce((a, b) => Math.max(a, b), 0) > 20 * median(values);
   // Where phases begin: a line across, with the time.
   const marksOf = (runs, key) => runs.flatMap((run) => (run.phases ?? []).map((phase) => ({ at: phase[key], label: nanos(phase.ns), run })));
   const drawMarks = (marks) => (u) => {
