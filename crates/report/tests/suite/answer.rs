@@ -142,6 +142,16 @@ fn a_verdict_on_published_figures_counts_what_was_met() {
 }
 
 #[test]
+fn a_disk_without_a_cache_is_called_that() {
+    let mut runs = sample::cached_runs(400);
+    runs.remove(1);
+    runs[1].result.latency_ns.write.mean = 1.0;
+    let html = render_html(&runs, &ReportContext::default());
+    let verdict = between(&html, "<p class=\"verdict\">", "</p>");
+    assert!(verdict.starts_with("The disk alone (sbm-gcl) answers soonest"), "{verdict}");
+}
+
+#[test]
 fn key_figures_of_rare_requests_and_of_idle_flash_are_left_out() {
     let mut run = sample::runs(1600).swap_remove(0);
     run.result.host.reads = 3;
