@@ -1,4 +1,4 @@
-//! Phases of a run: when a rate, a latency or write amplification changed to last, in words.
+//! Phases of a run: lasting changes of a rate, a latency or write amplification, in words.
 //!
 //! The rule, for each measure alone. The run is cut into bins of equal time, at most [`MOST_BINS`] and no
 //! more than the series has intervals. A window is a sixteenth of the bins, at least [`LEAST_WINDOW`] of
@@ -10,8 +10,7 @@
 //! * the quarters of the windows next to the border differ by the square root of that factor, which a drift
 //!   does not.
 //!
-//! The sharpest of neighbouring borders counts, and the phases that follow must differ by the factor as a
-//! whole. A measure with more than [`MOST_CHANGES`] changes varies
+//! The sharpest of neighbouring borders counts, and the medians of whole phases must differ by the factor too. A measure with more than [`MOST_CHANGES`] changes varies
 //! rather than that it has phases, and a series shorter than three windows has none. The work grows with the
 //! length of the series.
 
@@ -280,7 +279,7 @@ fn sharpness(bins: &[Option<f64>], border: usize, window: usize) -> Option<f64> 
     (is_sharp && on_side(before, low) && on_side(after, high)).then(|| factor(last, first))
 }
 
-/// Where a measure changed to last, by the rule of the module.
+/// Lasting changes of a measure, by the rule of the module.
 fn changes(intervals: &[Interval]) -> Vec<Change> {
     let count = intervals.len().min(MOST_BINS);
     let window = (count / 16).max(LEAST_WINDOW);
