@@ -10,9 +10,9 @@
 //! * the quarters of the windows next to the border differ by the square root of that factor, which a drift
 //!   does not.
 //!
-//! The sharpest of neighbouring borders counts, and the medians of whole phases must differ by the factor too. A measure with more than [`MOST_CHANGES`] changes varies
-//! rather than that it has phases, and a series shorter than three windows has none. The work grows with the
-//! length of the series.
+//! The sharpest of neighbouring borders counts, and the medians of whole phases must differ by the factor
+//! too. A measure with more than [`MOST_CHANGES`] changes varies and has no phases; neither has a series
+//! shorter than three windows. The work grows with the length of the series.
 
 use crate::Run;
 use crate::metrics::program_bytes;
