@@ -11,6 +11,8 @@
   // A line of the legend as it is in the chart, since colours come again with other dashes.
   const swatch = (ink, [on, off] = []) =>
     on ? `repeating-linear-gradient(90deg, ${ink} 0 ${on / 2}px, transparent ${on / 2}px ${(on + off) / 2}px)` : ink;
+  // Lines of the data name their colour themselves, the same in every chart.
+  const style = ({ label, ink, dash }) => ({ label, stroke: css("--" + ink), dash: DASHES[(dash ?? 0) % DASHES.length] });
   const dash = (place, run) => DASHES[(place + Math.floor(run.colour / COLOURS)) % DASHES.length];
 
   // ---- numbers ------------------------------------------------------------------------------------------------------------
@@ -31,8 +33,13 @@
   const whole = (v) => Math.round(v).toLocaleString("en-US");
   const mib = (v) => bytes(v * KIB ** 2);
   const or = (show) => (u, v) => (v == null ? "–" : show(v));
-  // Of a line its last value, where nothing is pointed at.
-  const orLast = (show) => (u, v, i, at) => or(show)(u, at == null ? [...u.data[i]].reverse().find((last) => last != null) : v);
+  // Of a line its last value, where nothing is pointed at; or the one at a place that matters more.
+  const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
+  const known = (values) => values.filter((v) => v != null);
+  // Of points something that stands for all of them.
+  const orAll = (show, all) => (u, v, i, at) => (at == null ? all(known(u.data[i])) : or(show)(u, v));
+  const orLast = (show, place) => (u, v, i, at) =>
+    or(show)(u, at == null ? u.data[i][u.data[0].indexOf(place)] ?? known(u.data[i]).at(-1) : v);
 
   // ---- axes ---------------------------------------------------------------------------------------------------------------
   // Ticks at round binary sizes: decimal steps of MiB would read 97.66 MiB.
@@ -84,9 +91,31 @@
   const group = (figure) => data.groups[+figure.dataset.group];
   const members = (figure) => group(figure).runs.map((i) => data.runs[i]);
 
-  const skewed = (values) => {
-    const sorted = values.toSorted((a, b) => a - b);
-    return sorted.at(-1) > 20 * sorted[sorted.length >> 1];
+  const skewed = (values) => values.reduce((a, b) => Math.max(a, b), 0) > 20 * median(values);
+  // Where phases begin: a line across, with the time.
+  const marksOf = (runs, key) => runs.flatMap((run) => (run.phases ?? []).map((phase) => ({ at: phase[key], label: nanos(phase.ns), run })));
+  const drawMarks = (marks) => (u) => {
+    const { ctx } = u;
+    const { left, top, width, height } = u.bbox;
+    const ratio = devicePixelRatio;
+    ctx.save();
+    ctx.setLineDash([4 * ratio, 3 * ratio]);
+    ctx.lineWidth = ratio;
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    [ctx.textBaseline, ctx.textAlign] = ["top", "left"];
+    marks.forEach(({ at, label, ink }, i) => {
+      const x = u.valToPos(at, "x", true);
+      if (!(x >= left && x <= left + width)) return;
+      ctx.strokeStyle = ctx.fillStyle = ink;
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, top + height);
+      ctx.stroke();
+      const wide = ctx.measureText(label).width;
+      const room = x + wide + 4 * ratio < left + width;
+      ctx.fillText(label, room ? x + 3 * ratio : x - wide - 3 * ratio, top + (i % 4) * 13 * ratio);
+    });
+    ctx.restore();
   };
   // Curves of every run over the data written. uPlot wants one x for all, so tables are joined; a run that has no point at an
   // x is drawn through (undefined), one that has no value there is interrupted (null).
@@ -102,6 +131,7 @@
       splits: show === bytes ? binarySplits(36) : undefined,
       floor,
       sync: "data-" + figure.dataset.group,
+      marks: marksOf(runs, "x").map((mark) => ({ ...mark, ink: colour(mark.run) })),
       // A few stalls would press everything else to the ground.
       log: show === nanos && skewed(joined.slice(1).flat().filter((v) => v > 0)),
     };
@@ -125,7 +155,7 @@
     for (const [op, label, stroke] of [["W", "write", colour(run)], ["R", "read", css("--soft")]]) {
       if (!ops.includes(op)) continue;
       columns.push(only(op));
-      series.push({ label, stroke, dots: true });
+      series.push({ label, stroke, value: orAll(digits, (values) => `${digits(median(values))} MB/s, median`) });
     }
     // The same scale in every panel of the group.
     const all = members(figure).flatMap((r) => (r.requests ? r.requests.rate.filter((v) => v > 0) : []));
@@ -146,7 +176,7 @@
     for (const [op, [label, stroke]] of Object.entries(OPS)) {
       if (!ops.includes(op)) continue;
       columns.push(offset.map((v, i) => (ops[i] === op ? v : null)));
-      series.push({ label, stroke: css(stroke) });
+      series.push({ label, stroke: css(stroke), value: orAll(bytes, (values) => count(values.length)) });
     }
     return { data: columns, series, show: bytes, splits: binarySplits(36), x: { label: "request", show: count }, floor: 0 };
   };
@@ -162,34 +192,33 @@
 
   // What the jobs of a job file did over time: one line a job, or an NVM set.
   const overTime = (part, show, floor) => (figure, view) => {
-    const jobs = data.runs[+figure.dataset.run].jobs;
+    const run = data.runs[+figure.dataset.run];
+    const { jobs } = run;
     const lines = jobs[part].filter((line) => line.values[view].some((v) => v != null));
     if (!lines.length) return null;
     const values = lines.map((line) => line.values[view]);
     return {
       data: [jobs.x, ...values], show: show[view] ?? show[0], x: { label: "time", show: nanos }, floor,
       sync: "time-" + figure.dataset.run,
-      lines: lines.map((line, i) => ({ label: line.label, stroke: css(`--c${i % 8}`), dash: DASHES[Math.floor(i / 8) % DASHES.length] })),
+      lines: lines.map(style),
+      marks: marksOf([run], "ns").map((mark) => ({ ...mark, ink: css("--ink") })),
       log: show[0] === nanos && skewed(values.flat().filter((v) => v > 0)),
     };
   };
 
   // Miss ratios over the size of the cache, a line for each policy.
   const misses = (figure, view) => {
-    const { lines, knee, in_bytes } = data.caches[+figure.dataset.cache];
+    const { lines, knee, in_bytes, answer } = data.caches[+figure.dataset.cache];
     const drawn = lines.filter((line) => line.values[view].some((v) => v != null));
     if (!drawn.length) return null;
     const tables = drawn.map((line) => [line.x, line.values[view]]);
-    const styles = drawn.map((line, i) =>
-      line.is_bound
-        ? { label: line.label, stroke: css("--soft"), dash: [2, 4] }
-        : { label: line.label, stroke: css(`--c${i % COLOURS}`), dash: DASHES[Math.floor(i / COLOURS) % DASHES.length] });
+    const styles = drawn.map((line) => (line.is_bound ? { ...style(line), dash: [2, 4] } : style(line)));
     if (knee && view === 0) {
       tables.push([[knee[0]], [knee[1]]]);
       styles.push({ label: "knee", stroke: css("--ink"), dots: 11 });
     }
     return {
-      data: uPlot.join(tables), lines: styles, show: (v) => digits(v), floor: 0, height: 420,
+      data: uPlot.join(tables), lines: styles, show: (v) => digits(v), floor: 0, height: 420, idle: answer,
       x: { label: "size of the cache", show: in_bytes ? bytes : count, log: true },
     };
   };
@@ -199,12 +228,7 @@
     const { part, kind, lines } = data.figures[+figure.dataset.figure];
     const drawn = lines.filter((line) => line.values.some((v) => v != null));
     if (!drawn.length) return null;
-    let place = 0;
-    const styles = drawn.map(({ label, is_bound }) => {
-      if (is_bound) return { label, stroke: css("--ink"), dash: [7, 5] };
-      const at = place++;
-      return { label, stroke: css(`--c${at % COLOURS}`), dash: DASHES[at % DASHES.length] };
-    });
+    const styles = drawn.map((line) => (line.is_bound ? { ...style(line), dash: [7, 5] } : style(line)));
     const values = drawn.flatMap((line) => line.values).filter((v) => v > 0);
     return {
       // All charts begin at 0, whatever their lines do.
@@ -258,7 +282,7 @@
   // A metric over an axis: a line for each combination of the other axes.
   const sweepLines = (figure) => {
     const { axis, kind, x, names, lines } = data.sweep.lines[+figure.dataset.sweep];
-    const ink = (i) => css(`--c${i % COLOURS}`);
+    const ink = (i) => css("--" + lines[i].ink);
     return {
       data: [x, ...lines.map((line) => line.mean)], show: SHOW[kind], floor: 0, bounds: ends(lines), points: true,
       splits: kind === "bytes" ? binarySplits(36) : undefined,
@@ -278,7 +302,7 @@
     const { x, y, on, names } = data.sweep.fronts[+figure.dataset.sweep];
     const show = SHOW[y.kind];
     const of = (wanted) => y.mean.map((v, i) => (on[i] === wanted ? v : null));
-    const named = (u, v, i, at) => (v == null ? "–" : `${show(v)} (${names[at]})`);
+    const named = (u, v, i, at) => (at == null ? `${known(u.data[i]).length} points` : v == null ? "–" : `${show(v)} (${names[at]})`);
     const ink = (i) => css(on[i] ? "--c0" : "--soft");
     const shown = on.includes(false) ? 3 : 2;
     return {
@@ -349,13 +373,13 @@
       stroke: s.stroke,
       paths: () => null,
       points: { show: true, size: s.size ?? 3.5, width: s.width ?? 0, fill: s.fill ?? s.stroke, stroke: s.stroke },
-      value: s.value ?? or(chart.show),
+      value: s.value,
     })) ??
     (chart.lines ?? chart.runs.map((run, i) => ({ label: run.label, stroke: colour(run), dash: dash(i, run) }))).map((line) => ({
       ...line,
       width: 1.8,
       points: { show: !!(chart.points || line.dots), size: line.dots ?? 6, fill: line.stroke },
-      value: orLast(chart.show),
+      value: orLast(chart.show, chart.idle),
     }));
 
   const draw = (card) => {
@@ -379,7 +403,7 @@
       height: chart.height ?? 265,
       padding: [8, 26, 0, 0],
       legend: { live: true, markers: { width: 0, fill: (u, i) => (i ? swatch(u.series[i].stroke(u, i), u.series[i].dash) : "transparent") } },
-      hooks: chart.after ? { draw: [chart.after] } : {},
+      hooks: { draw: [...(chart.after ? [chart.after] : []), ...(chart.marks?.length ? [drawMarks(chart.marks)] : [])] },
       cursor: {
         sync: chart.sync ? { key: chart.sync, setSeries: true } : undefined,
         focus: { prox: 24 },
@@ -396,8 +420,10 @@
         axis({ label: chart.x.label, splits: chart.x.splits, values: (u, splits) => splits.map((v) => (v == null ? "" : chart.x.show(v))), space: 70, size: 32 }),
         valueAxis(chart.show, log ? undefined : chart.splits),
       ],
-      series: [{ label: chart.x.label, value: (chart.series ? or : orLast)(chart.x.show) }, ...seriesOf(chart)],
+      series: [{ label: chart.x.label, value: chart.series ? orAll(chart.x.show, () => "") : orLast(chart.x.show, chart.idle) }, ...seriesOf(chart)],
     };
+    card.marks = chart.marks?.length ?? 0;
+    figure.querySelector("ul.legend")?.remove();
     card.uplot = new uPlot(options, log ? positive(chart.data) : chart.data, plot);
     plot.querySelector("canvas").setAttribute("aria-hidden", "true");
   };
@@ -693,10 +719,13 @@
     }).observe(card.figure);
   }
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    cards.forEach(draw);
-    zoneCards.forEach(paintZones);
-  });
+  // Paper is light, whatever the screen is.
+  for (const media of ["(prefers-color-scheme: dark)", "print"]) {
+    matchMedia(media).addEventListener("change", () => {
+      cards.forEach(draw);
+      zoneCards.forEach(paintZones);
+    });
+  }
 
   // ---- self-check ---------------------------------------------------------------------------------------------------------
   // With #selfcheck in its address the page says what it drew, for a test that reads the document afterwards.
@@ -722,8 +751,10 @@
         const series = card.uplot ? card.uplot.series.slice(1) : [];
         state.charts.push({
           id: [card.figure.dataset.chart, card.figure.dataset.run ?? card.figure.dataset.group ?? card.figure.dataset.workload ?? card.figure.dataset.cache ?? card.figure.dataset.figure ?? card.figure.dataset.sweep].join("-"),
+          marks: card.marks,
           series: series.map((s, i) => ({
             label: s.label,
+            shown: card.plot.querySelectorAll(".u-series .u-value")[i + 1].textContent,
             points: card.uplot.data[i + 1].filter((v) => v != null).length,
             // uPlot turns colours into functions.
             pixels: inked(canvas, rgb(typeof s.stroke === "function" ? s.stroke(card.uplot, i + 1) : s.stroke)),
@@ -748,7 +779,11 @@
       const out = document.createElement("script");
       out.type = "application/json";
       out.id = "selfcheck";
-      out.textContent = JSON.stringify({ errors: state.errors, charts: state.charts, requested }).replaceAll("<", "\\u003c");
+      // Parts of the answer and the summary that are wider than their boxes, besides the page itself.
+      const wide = [document.documentElement, ...document.querySelectorAll(".answer, .answer *, #summary .scroll, #reproduction .scroll")]
+        .filter((part) => part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
+        .map((part) => part.className || part.tagName);
+      out.textContent = JSON.stringify({ errors: state.errors, charts: state.charts, requested, wide }).replaceAll("<", "\\u003c");
       document.body.append(out);
     };
     // uPlot paints in a microtask; two frames later everything is on the canvas.

@@ -48,14 +48,48 @@ pub(crate) fn asked(advice: &Advice) -> String {
 /// Share of the requests that the best cache must answer to be worth one.
 const WORTH: f64 = 0.1;
 
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The size and policy to take, where a cache is worth one.
+pub(crate) fn chosen(advice: &Advice) -> Option<&Suggestion> {
+    let is_worth = |suggestion: &&Suggestion| 1.0 - suggestion.miss_ratio >= WORTH;
+    advice.knee.as_ref().filter(is_worth).or(advice.enough.as_ref().filter(is_worth))
+}
+
+/// Shares of the requests: what the best cache of any size answers, and what is the first for its block.
+fn limits(advice: &Advice) -> (f64, f64) {
+    let best = advice.best.iter().map(|choice| 1.0 - choice.suggestion.miss_ratio).fold(0.0, f64::max);
+    (best, advice.first_misses as f64 / advice.requests.max(1) as f64)
+}
+
+/// What stands beside the answer: title and value.
+pub(crate) fn key_figures(advice: &Advice) -> Vec<(&'static str, String)> {
+    let (best, floor) = limits(advice);
+    let mut out = Vec::new();
+    if let Some(chosen) = chosen(advice) {
+        let bytes = chosen.size_bytes > 0;
+        let size = if bytes { format_bytes(chosen.size_bytes) } else { size(chosen.size_blocks, 0) };
+        out.push(("size", size));
+        out.push(("policy", printable(&chosen.eviction)));
+        out.push(("requests it answers", percent(1.0 - chosen.miss_ratio)));
+    }
+    out.push(("answered at most, of these sizes", percent(best)));
+    out.push(("first requests, which no cache has", percent(floor)));
+    let bytes = advice.blocks * advice.block_bytes;
+    let data = if bytes > 0 { format_bytes(bytes) } else { grouped(advice.blocks) };
+    out.push((if bytes > 0 { "different data" } else { "different objects" }, data));
+    if out.len() < 4 {
+        out.push(("requests", grouped(advice.requests)));
+    }
+    out
+}
+
 /// What to do, in a sentence or two.
 pub(crate) fn answer(advice: &Advice) -> String {
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let best = advice.best.iter().map(|choice| 1.0 - choice.suggestion.miss_ratio).fold(0.0, f64::max);
-    let floor = advice.first_misses as f64 / advice.requests.max(1) as f64;
-    let is_worth = |suggestion: &&Suggestion| 1.0 - suggestion.miss_ratio >= WORTH;
-    let chosen = advice.knee.as_ref().filter(is_worth).or(advice.enough.as_ref().filter(is_worth));
-    let Some(chosen) = chosen else {
+    let (best, floor) = limits(advice);
+    let Some(chosen) = chosen(advice) else {
         return format!(
             "Do not bother: the best of these caches answers {} of the requests. {} are the first for their block, or \
              since it was trimmed, which no cache has.",

@@ -26,6 +26,7 @@ mod lines;
 mod metrics;
 mod notes;
 mod number;
+mod phases;
 mod placement;
 mod reproduction;
 mod schema;

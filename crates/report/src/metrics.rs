@@ -293,6 +293,17 @@ pub(crate) fn rarity(name: &str) -> Option<f64> {
     })
 }
 
+/// Percentiles as nines and nanoseconds: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one
+/// request exceeds.
+pub(crate) fn nines(summary: &LatencySummary) -> Vec<(f64, f64)> {
+    latency_points(summary)
+        .into_iter()
+        .filter_map(|(name, ns)| Some((rarity(name)?, ns)))
+        .filter(|(rarity, _)| summary.count as f64 >= *rarity)
+        .map(|(rarity, ns)| (rarity.log10(), ns))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +324,14 @@ mod tests {
         for key in keys {
             assert!(known.contains_key(key), "{key} is not among {:?}", known.keys());
         }
+    }
+
+    #[test]
+    fn a_percentile_needs_a_request_beyond_it() {
+        let summary =
+            LatencySummary { count: 1000, p50: 5, p99_9: 9, p99_99: 9, max: 9, ..LatencySummary::default() };
+        let points = nines(&summary);
+        assert_eq!(points.len(), 4, "{points:?}");
+        assert_eq!(format!("{:?}", points[3]), "(3.0, 9.0)");
     }
 }

@@ -3,6 +3,7 @@
 use crate::csv::{line, plain};
 use crate::number::{four_digits, or_dash, printable, ratio};
 use crate::table::{Head, Table, Weight};
+use crate::text::verdict_lines;
 use nandscape_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -133,6 +134,68 @@ impl ReproductionRow {
     }
 }
 
+/// Rows that a number was published for and that came out of the run, with their ratios, and statements
+/// with whether they hold.
+fn compared(rows: &[ReproductionRow]) -> (Vec<(&ReproductionRow, f64)>, Vec<bool>) {
+    let measured = || rows.iter().filter(|row| row.kind == RowKind::Measured);
+    let ratios = measured().filter_map(|row| Some((row, row.ratio.filter(|ratio| *ratio > 0.0)?)));
+    (ratios.collect(), measured().filter_map(|row| row.measured.as_bool()).collect())
+}
+
+/// The row that is farthest from what was published.
+fn farthest<'a>(ratios: &[(&'a ReproductionRow, f64)]) -> Option<(&'a ReproductionRow, f64)> {
+    ratios.iter().copied().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()))
+}
+
+fn count_of(of: impl ExactSizeIterator<Item = bool>) -> String {
+    let all = of.len();
+    format!("{} of {all}", of.filter(|is_good| *is_good).count())
+}
+
+/// How well the published figures were met, in three sentences at most.
+pub(crate) fn verdict(rows: &[ReproductionRow]) -> Vec<String> {
+    let (ratios, statements) = compared(rows);
+    let mut out = Vec::new();
+    if let Some((row, ratio)) = farthest(&ratios) {
+        let near = count_of(ratios.iter().map(|(row, _)| !row.needs_note()));
+        out.push(format!(
+            "{near} published numbers come out within a factor of 0.8 to 1.25; the farthest, {}, at {ratio:.3}.",
+            printable(&row.name)
+        ));
+    }
+    if !statements.is_empty() {
+        out.push(format!("{} published statements hold.", count_of(statements.into_iter())));
+    }
+    let rules: Vec<bool> = rows.iter().filter_map(|row| row.verdict).map(Verdict::is_good).collect();
+    if !rules.is_empty() {
+        out.push(format!("{} rules that were stated before the run are kept.", count_of(rules.into_iter())));
+    }
+    out
+}
+
+/// Key figures of a reproduction: title, value, and the row that it is of.
+pub(crate) fn key_figures(rows: &[ReproductionRow]) -> Vec<(&'static str, String, String)> {
+    let (mut ratios, statements) = compared(rows);
+    let mut out = Vec::new();
+    let plain = |value: String| (value, String::new());
+    let mut add = |title, (value, of): (String, String)| out.push((title, value, of));
+    if let Some((row, ratio)) = farthest(&ratios) {
+        add("numbers within 0.8 to 1.25", plain(count_of(ratios.iter().map(|(row, _)| !row.needs_note()))));
+        ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
+        add("measured over published, median", plain(format!("{:.3}", ratios[ratios.len() / 2].1)));
+        add("the same, farthest from 1", (format!("{ratio:.3}"), printable(&row.name)));
+    }
+    if !statements.is_empty() {
+        add("statements that hold", plain(count_of(statements.into_iter())));
+    }
+    let rules: Vec<bool> = rows.iter().filter_map(|row| row.verdict).map(Verdict::is_good).collect();
+    if !rules.is_empty() {
+        add("rules kept", plain(count_of(rules.into_iter())));
+    }
+    add("figures", plain(rows.len().to_string()));
+    out
+}
+
 /// Kinds and verdicts of rows, each only where it tells more than the measured value does: a kind besides
 /// measured, a band.
 pub(crate) fn rules(rows: &[ReproductionRow]) -> Vec<(&'static str, Vec<&'static str>)> {
@@ -169,6 +232,7 @@ pub fn render_reproduction_text(rows: &[ReproductionRow], width: Option<usize>) 
         let (block, after) = rest.split_at(rest.iter().take_while(|row| row.id == first.id).count());
         rest = after;
         let _ = writeln!(out, "{}", heading(block));
+        out.push_str(&verdict_lines(&verdict(block), width));
         let mut table = Table::new();
         let mut notes: Vec<&str> = Vec::new();
         let mut marks = Vec::new();

@@ -7,6 +7,7 @@ use crate::metrics::{
 };
 use crate::notes::{cautions, shared};
 use crate::number::{Kind, grouped, or_dash, printable, ratio};
+use crate::phases;
 use crate::placement::placement_text;
 use crate::shape::Shape;
 use crate::table::{Head, Table};
@@ -91,9 +92,12 @@ fn heading(out: &mut String, runs: &[&Run], width: Option<usize>) {
         let _ = writeln!(out, "usable   {}", format_bytes(usable));
     }
     out.push_str(&verdict_lines(&verdict(runs), width));
-    for (who, note) in cautions(runs.iter().copied(), "all") {
-        let who = if runs.len() > 1 { format!("{}: ", printable(&who)) } else { String::new() };
-        let _ = writeln!(out, "caution  {who}{}", printable(&note));
+    let who = |who: &str| if runs.len() > 1 { format!("{}: ", printable(who)) } else { String::new() };
+    let phases: Vec<String> =
+        phases::sentences(runs, "all").iter().map(|(label, text)| who(label) + text).collect();
+    out.push_str(&worded_lines("phases", &phases, width));
+    for (label, note) in cautions(runs.iter().copied(), "all") {
+        let _ = writeln!(out, "caution  {}{}", who(&label), printable(&note));
     }
 }
 
@@ -113,10 +117,14 @@ const WIDTH: usize = 110;
 
 /// Sentences behind the word that they are found by, each on lines of its own.
 pub(crate) fn verdict_lines(sentences: &[String], width: Option<usize>) -> String {
+    worded_lines("verdict", sentences, width)
+}
+
+fn worded_lines(word: &str, sentences: &[String], width: Option<usize>) -> String {
     let mut out = String::new();
     let room = width.map_or(WIDTH, |width| WIDTH.min(width.saturating_sub(9)));
     for (number, line) in sentences.iter().flat_map(|sentence| broken(sentence, room)).enumerate() {
-        let _ = writeln!(out, "{:<9}{line}", if number == 0 { "verdict" } else { "" });
+        let _ = writeln!(out, "{:<9}{line}", if number == 0 { word } else { "" });
     }
     out
 }
@@ -235,7 +243,7 @@ fn remarks(out: &mut String, runs: &[Run]) {
             );
         }
     }
-    for (who, note) in shared(runs.iter(), "all", |result| result.notes.clone()) {
+    for (who, note) in shared(runs.iter(), "all", |run| run.result.notes.clone()) {
         let _ = writeln!(lines, "* {}: {}", printable(&who), printable(&note));
     }
     if !lines.is_empty() {

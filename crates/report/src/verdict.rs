@@ -36,7 +36,17 @@ pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
 
 fn name(run: &Run) -> String {
     // Of several workloads, each has sentences of its own.
-    printable(run.name())
+    let name = printable(run.name());
+    if run.result.cache.is_some() && !run.result.has_cache() {
+        format!("the disk alone ({name})")
+    } else {
+        name
+    }
+}
+
+/// A sentence that begins with an article begins with a capital; names stay as they are.
+fn capitalised(text: &str) -> String {
+    text.strip_prefix("the ").map_or_else(|| text.to_owned(), |rest| format!("The {rest}"))
 }
 
 fn doubts(run: &Run, check: &str) -> bool {
@@ -57,7 +67,7 @@ const NOTHING_ERASED: &str =
 const LITTLE: f64 = 0.01;
 
 /// Why runs say nothing of write amplification.
-fn silence(runs: &[&Run]) -> Option<String> {
+pub(crate) fn silence(runs: &[&Run]) -> Option<String> {
     if runs.iter().all(|run| run.result.flash.erases == 0) {
         return Some(NOTHING_ERASED.to_owned());
     }
@@ -240,5 +250,6 @@ fn caches(runs: &[&Run]) -> Option<String> {
     }
     let [best, last] = [best, last].map(name);
     let latest = Kind::Nanos.show_alone(latest);
-    Some(format!("{best} answers soonest, after {shown} in the mean; {last} after {latest}{hits}."))
+    let text = format!("{best} answers soonest, after {shown} in the mean; {last} after {latest}{hits}.");
+    Some(capitalised(&text))
 }

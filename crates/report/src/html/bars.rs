@@ -4,7 +4,7 @@ use super::Page;
 use super::elements::{cells, heads, left_heads};
 use super::escape::text;
 use crate::metrics::cause_order;
-use crate::number::grouped;
+use crate::number::{four_digits, grouped};
 use nandscape_core::OpCounts;
 use nandscape_sim::RunResult;
 use std::fmt::Write as _;
@@ -37,7 +37,12 @@ pub(super) struct Bar {
     pub spread: Option<[f64; 2]>,
 }
 
+/// A chart of bars; empty where there is nothing to compare: a single bar, or all of them without length.
 pub(super) fn chart(title: &str, about: &str, bars: &[Bar]) -> String {
+    let is_drawn = |bar: &Bar| bar.segments.iter().any(|(percent, ..)| *percent > 0.0);
+    if bars.len() < 2 || !bars.iter().any(is_drawn) {
+        return String::new();
+    }
     let mut out = format!(
         "<div class=\"card\"><table class=\"bars\"><caption><span class=\"title\">{title}</span> <span class=\"about\">{about}</span></caption><tbody>\n"
     );
@@ -101,7 +106,7 @@ pub(super) fn throughput(page: &Page<'_>) -> String {
                         format!("c{}", page.colours[*i] % super::COLOURS),
                         String::new(),
                     )],
-                    value: format!("{:.1}", mean(*i) / 1e6),
+                    value: four_digits(mean(*i) / 1e6),
                     spread: spread(*i).map(|spread| [spread.min, spread.max].map(|rate| percent(rate, max))),
                 })
                 .collect();
@@ -122,12 +127,12 @@ pub(super) fn percent(value: f64, max: f64) -> f64 {
     if max > 0.0 { 100.0 * value / max } else { 0.0 }
 }
 
-/// Programs, reads and erases of every run, stacked by cause, with the numbers in a table below.
+/// Programs, reads and erases by cause: of several runs a stacked bar each, of a single one a bar for each
+/// cause; the numbers in a table below.
 pub(super) fn flash_operations(page: &Page<'_>) -> String {
     if (0..page.runs.len()).all(|run| !page.has_flash(run)) {
         return String::new();
     }
-    let mut out = String::from("<ul class=\"legend\" aria-label=\"Colours of the causes\">\n");
     let mut causes: Vec<&str> = Vec::new();
     for run in page.runs {
         for (name, counts) in &run.result.flash.by_cause {
@@ -137,56 +142,75 @@ pub(super) fn flash_operations(page: &Page<'_>) -> String {
         }
     }
     causes.sort_by_key(|name| cause_order(name));
-    for cause in &causes {
-        let title = CAUSES.iter().find(|(name, _)| name == cause).map_or(*cause, |(_, title)| *title);
-        let _ = writeln!(
-            out,
-            "<li><span class=\"key k{}\" aria-hidden=\"true\"></span>{}</li>",
-            cause_order(cause),
-            text(title)
-        );
-    }
-    out.push_str("</ul>\n");
+    let mut charts = String::new();
+    let mut is_stacked = false;
     for group in &page.groups {
         let has_flash = |run: &usize| page.has_flash(*run);
         let members: Vec<usize> = group.members.iter().copied().filter(has_flash).collect();
-        if members.is_empty() {
-            continue;
-        }
-        if page.groups.len() > 1 {
-            let _ = writeln!(out, "<h3>{}</h3>", text(group.spec));
-        }
-        out.push_str("<div class=\"grid three\">\n");
         let parts: [CountPart; 3] = [
             ("Programs", "pages", |c| c.programs),
             ("Reads", "pages", |c| c.reads),
             ("Erases", "blocks", |c| c.erases),
         ];
-        for (title, unit, of) in parts {
-            let total = |i: usize| page.runs[i].result.flash.by_cause.values().map(|c| of(*c)).sum::<u64>();
-            let max = members.iter().map(|i| total(*i)).max().unwrap_or(0) as f64;
-            let bars: Vec<Bar> = members
-                .iter()
-                .map(|&i| Bar {
-                    name: page.name(i),
-                    segments: causes
-                        .iter()
-                        .map(|cause| {
-                            let n = page.runs[i].result.flash.by_cause.get(*cause).map_or(0, |c| of(*c));
-                            let tip = format!("{cause}: {}", grouped(n));
-                            (percent(n as f64, max), format!("k{}", cause_order(cause)), tip)
-                        })
-                        .collect(),
-                    value: grouped(total(i)),
-                    ..Bar::default()
-                })
-                .collect();
-            out.push_str(&chart(title, unit, &bars));
+        let of_group = |(title, unit, of): CountPart| {
+            let bars = match members.as_slice() {
+                [run] => bars_of_causes(page, *run, &causes, of),
+                several => stacked_bars(page, several, &causes, of),
+            };
+            chart(title, unit, &bars)
+        };
+        let of_group = parts.map(of_group).concat();
+        if of_group.is_empty() {
+            continue;
         }
-        out.push_str("</div>\n");
+        is_stacked |= members.len() > 1;
+        if page.groups.len() > 1 {
+            let _ = writeln!(charts, "<h3>{}</h3>", text(group.spec));
+        }
+        let _ = write!(charts, "<div class=\"grid three\">\n{of_group}</div>\n");
     }
-    out.push_str(&causes_table(page, &causes));
-    out
+    let legend = if is_stacked { causes_legend(&causes) } else { String::new() };
+    legend + &charts + &causes_table(page, &causes)
+}
+
+fn causes_legend(causes: &[&str]) -> String {
+    let mut out = String::from("<ul class=\"legend\" aria-label=\"Colours of the causes\">\n");
+    for cause in causes {
+        let key = format!("<span class=\"key k{}\" aria-hidden=\"true\"></span>", cause_order(cause));
+        let _ = writeln!(out, "<li>{key}{}</li>", text(title_of(cause)));
+    }
+    out + "</ul>\n"
+}
+
+fn title_of(cause: &str) -> &str {
+    CAUSES.iter().find(|(name, _)| *name == cause).map_or(cause, |(_, title)| *title)
+}
+
+fn stacked_bars(page: &Page<'_>, members: &[usize], causes: &[&str], of: fn(OpCounts) -> u64) -> Vec<Bar> {
+    let total = |i: usize| page.runs[i].result.flash.by_cause.values().map(|c| of(*c)).sum::<u64>();
+    let max = members.iter().map(|i| total(*i)).max().unwrap_or(0) as f64;
+    let bar = |i: usize| {
+        let segment = |cause: &&str| {
+            let n = page.runs[i].result.flash.by_cause.get(*cause).map_or(0, |c| of(*c));
+            let tip = format!("{cause}: {}", grouped(n));
+            (percent(n as f64, max), format!("k{}", cause_order(cause)), tip)
+        };
+        let segments = causes.iter().map(segment).collect();
+        Bar { name: page.name(i), segments, value: grouped(total(i)), ..Bar::default() }
+    };
+    members.iter().copied().map(bar).collect()
+}
+
+fn bars_of_causes(page: &Page<'_>, run: usize, causes: &[&str], of: fn(OpCounts) -> u64) -> Vec<Bar> {
+    let by_cause = &page.runs[run].result.flash.by_cause;
+    let count = |cause: &str| by_cause.get(cause).map_or(0, |c| of(*c));
+    let max = causes.iter().map(|cause| count(cause)).max().unwrap_or(0) as f64;
+    let bar = |cause: &&str| {
+        let n = count(cause);
+        let segments = vec![(percent(n as f64, max), format!("k{}", cause_order(cause)), String::new())];
+        (n > 0).then(|| Bar { name: text(title_of(cause)), segments, value: grouped(n), ..Bar::default() })
+    };
+    causes.iter().filter_map(bar).collect()
 }
 
 fn causes_table(page: &Page<'_>, causes: &[&str]) -> String {

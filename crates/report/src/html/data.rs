@@ -2,14 +2,15 @@
 //! single requests thinned out evenly.
 
 use super::Page;
-use super::elements::kept_requests;
+use super::elements::{kept_requests, rate};
 use super::over_data::columns as columns_of_charts;
 use super::values::number;
+use crate::metrics::nines;
+use crate::phases::phases;
 use crate::{ReportContext, Run};
 use nandscape_core::Op;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::{Sample, Series};
-use nandscape_sim::result::LatencySummary;
 use serde_json::{Map, Value, json};
 
 pub(super) fn data(page: &Page<'_>, context: &ReportContext) -> Value {
@@ -55,11 +56,19 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
             out.insert("requests".into(), requests_data(series));
         }
     }
+    let phases: Vec<Value> =
+        phases(run).iter().map(|phase| phase_data(run, phase.at_ns, by_writes)).collect();
+    if !phases.is_empty() {
+        out.insert("phases".into(), phases.into());
+    }
     if let Some(series) = run.jobs.as_ref().filter(|series| series.windows.len() > 1) {
         out.insert("jobs".into(), super::jobs::data(&run.result, series));
     }
-    out.insert("nines-read".into(), nines(&run.result.latency_ns.read));
-    out.insert("nines-write".into(), nines(&run.result.latency_ns.write));
+    let points = |summary| -> Value {
+        nines(summary).into_iter().map(|(nines, ns)| json!([number(nines), number(ns)])).collect()
+    };
+    out.insert("nines-read".into(), points(&run.result.latency_ns.read));
+    out.insert("nines-write".into(), points(&run.result.latency_ns.write));
     for (kind, map) in super::maps::maps(page, index) {
         out.insert(kind.into(), map);
     }
@@ -69,39 +78,34 @@ fn run_data(page: &Page<'_>, index: usize, by_writes: bool) -> Value {
     Value::Object(out)
 }
 
-/// Percentiles as `[nines, ns]`: p90 is 1 nine, p99 2; p50 is 0.301. Only those that at least one request
-/// exceeds.
-fn nines(summary: &LatencySummary) -> Value {
-    let points: Vec<Value> = crate::metrics::latency_points(summary)
-        .into_iter()
-        .filter_map(|(name, ns)| Some((crate::metrics::rarity(name)?, ns)))
-        .filter(|(rarity, _)| summary.count as f64 >= *rarity)
-        .map(|(rarity, ns)| json!([number(rarity.log10()), number(ns)]))
-        .collect();
-    Value::Array(points)
-}
-
 fn requests_data(series: &Series) -> Value {
     let mut index = Vec::new();
-    let mut rate = Vec::new();
+    let mut rates = Vec::new();
     let mut ops = String::new();
     for request in kept_requests(series) {
         index.push(json!(request.index));
-        // A request that costs no time (a read of nothing) has no throughput.
-        let seconds = request.latency_ns as f64 / 1e9;
-        rate.push(number(request.bytes as f64 / 1e6 / seconds));
+        rates.push(number(rate(request)));
         ops.push(if request.op == Op::Read { 'R' } else { 'W' });
     }
-    json!({ "index": index, "rate": rate, "ops": ops })
+    json!({ "index": index, "rate": rates, "ops": ops })
+}
+
+/// Place of a point over the data, in MiB with six digits, so that the points of a long run stay apart.
+fn over_data(sample: &Sample, by_writes: bool) -> Value {
+    let bytes = if by_writes { sample.host.write_bytes } else { sample.host.read_bytes };
+    json!((bytes as f64 / 1024.0).round() / 1024.0)
+}
+
+/// When a phase begins, and over which data.
+fn phase_data(run: &Run, at_ns: u64, by_writes: bool) -> Value {
+    let samples = run.series.iter().flat_map(|series| &series.samples);
+    let sample = samples.into_iter().find(|sample| sample.simulated_ns >= at_ns);
+    json!({ "ns": at_ns, "x": sample.map(|sample| over_data(sample, by_writes)) })
 }
 
 fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
-    let x = |sample: &Sample| {
-        let bytes = if by_writes { sample.host.write_bytes } else { sample.host.read_bytes };
-        // Six digits, so that the points of a long run stay apart.
-        json!((bytes as f64 / 1024.0).round() / 1024.0)
-    };
-    let mut columns = Map::from_iter([("x".to_owned(), samples.iter().map(x).collect())]);
+    let x = samples.iter().map(|sample| over_data(sample, by_writes)).collect();
+    let mut columns = Map::from_iter([("x".to_owned(), x)]);
     let quantile = |histogram: &LogHistogram, q: f64| {
         if histogram.total() == 0 { Value::Null } else { number(histogram.quantile(q) as f64) }
     };
@@ -114,18 +118,4 @@ fn series_data(run: &Run, samples: &[Sample], by_writes: bool) -> Value {
         columns_of_charts(run, samples).into_iter().map(|(name, values)| (name.to_owned(), values.into())),
     );
     Value::Object(columns)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_needs_a_request_beyond_it() {
-        let summary =
-            LatencySummary { count: 1000, p50: 5, p99_9: 9, p99_99: 9, max: 9, ..LatencySummary::default() };
-        let points = nines(&summary);
-        assert_eq!(points.as_array().unwrap().len(), 4, "{points}");
-        assert_eq!(points[3].to_string(), "[3,9]");
-    }
 }

@@ -1,7 +1,9 @@
 //! Elements that the parts of the page are made of. Texts are escaped by the caller, but for those of facts.
 
 use super::escape::text;
+use super::legend::{self, Entry};
 use crate::number::grouped;
+use nandscape_core::Op;
 use nandscape_sim::metrics::{RequestSample, Series};
 use std::fmt::{Display, Write as _};
 
@@ -40,6 +42,19 @@ pub(super) fn kept_requests(series: &Series) -> impl Iterator<Item = &RequestSam
     series.requests.iter().step_by(step)
 }
 
+/// MB/s of a request; a request that costs no time (a read of nothing) has none.
+pub(super) fn rate(request: &RequestSample) -> f64 {
+    request.bytes as f64 / 1e6 / (request.latency_ns as f64 / 1e9)
+}
+
+/// Of the requests of a kind in the page.
+pub(super) fn median_rate(series: &Series, op: Op) -> Option<f64> {
+    let of_kind = kept_requests(series).filter(|request| (request.op == Op::Read) == (op == Op::Read));
+    let mut rates: Vec<f64> = of_kind.map(rate).filter(|rate| rate.is_finite()).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
 /// How many requests a chart shows.
 pub(super) fn shown(kept: usize, total: u64) -> String {
     let kept = kept as u64;
@@ -64,6 +79,8 @@ pub(super) struct Chart<'a> {
     /// Names of its views; the script knows them by number, and begins with the first that has a name.
     pub tabs: &'a [&'a str],
     pub can_be_log: bool,
+    /// Its lines with their values, for those who do not point at them or have no script.
+    pub legend: &'a [Entry],
     /// What serves those without a script; empty for nothing.
     pub without: &'a str,
 }
@@ -77,6 +94,7 @@ pub(super) const CHART: Chart<'static> = Chart {
     about: "",
     tabs: &[],
     can_be_log: true,
+    legend: &[],
     without: "the tables do without.",
 };
 
@@ -112,6 +130,7 @@ impl Chart<'_> {
             out.push_str("<button type=\"button\" class=\"log\" aria-pressed=\"false\" title=\"Logarithmic scale\">log</button>");
         }
         out.push_str("</div></div>\n<div class=\"plot\"></div>");
+        out += &legend::html(self.legend);
         if !self.without.is_empty() {
             let _ = write!(
                 out,

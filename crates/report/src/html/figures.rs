@@ -2,9 +2,10 @@
 
 use super::elements::{CHART, Chart};
 use super::escape::text;
+use super::legend::{self, Show, ink};
 use super::values::number;
 use crate::number::printable;
-use crate::reproduction::{ReproductionRow, RowChart, row_charts};
+use crate::reproduction::{ReproductionRow, RowChart, RowSeries, row_charts};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -13,16 +14,23 @@ use std::fmt::Write as _;
 pub(super) fn figures(rows: &[ReproductionRow], first: usize) -> String {
     let mut out = String::new();
     let mut part = None;
-    for (at, chart) in (first..).zip(row_charts(rows)) {
+    let charts = row_charts(rows);
+    let names = names(&charts);
+    for (at, chart) in (first..).zip(charts) {
         if part != Some(chart.part) {
             let end = if part.is_some() { "</div>\n" } else { "" };
             let _ = write!(out, "{end}<h4 class=\"part\">{}</h4>\n<div class=\"grid\">\n", text(chart.part));
             part = Some(chart.part);
         }
         let title = text(&title(&chart));
+        let (unit, lines) = data(&chart, &names);
+        let show = if unit == "ns" { Show::Nanos } else { Show::Digits };
+        let legend = legend::entries(&lines, show, |line| &line["values"]);
+        let legend = legend.as_slice();
         let data = [("figure", at)];
         let without = "--json and --csv have the numbers.";
-        out += &Chart { kind: "figure", number: at, data: &data, title: &title, without, ..CHART }.html();
+        out += &Chart { kind: "figure", number: at, data: &data, title: &title, without, legend, ..CHART }
+            .html();
     }
     if part.is_some() {
         out.push_str("</div>\n");
@@ -38,33 +46,48 @@ fn title(chart: &RowChart<'_>) -> String {
     }
 }
 
-pub(super) fn charts(rows: &[ReproductionRow]) -> Value {
-    let chart = |(part, chart): (usize, RowChart<'_>)| {
-        // Times of a microsecond are drawn as times are everywhere.
-        let (kind, factor) = if chart.unit == "us" { ("ns", 1e3) } else { ("", 1.0) };
-        let lines: Vec<Value> = chart
-            .lines
-            .iter()
-            .map(|line| {
-                json!({
-                    "label": printable(&line.line),
-                    "is_bound": line.is_bound,
-                    "x": line.time_s.iter().map(|s| number(s * 1e9)).collect::<Vec<_>>(),
-                    "values": line.values.iter().map(|v| v.map_or(Value::Null, |v| number(v * factor))).collect::<Vec<_>>(),
-                })
-            })
-            .collect();
-        json!({ "part": part, "kind": kind, "lines": lines })
+/// The data of a chart. A line has the colour of its name in all charts of the experiment.
+fn data(chart: &RowChart<'_>, names: &[&str]) -> (&'static str, Value) {
+    // Times of a microsecond are drawn as times are everywhere.
+    let (kind, factor) = if chart.unit == "us" { ("ns", 1e3) } else { ("", 1.0) };
+    let line = |line: &&RowSeries| {
+        let place = names.iter().position(|name| *name == line.line).unwrap_or(0);
+        json!({
+            "label": printable(&line.line),
+            "is_bound": line.is_bound,
+            "ink": if line.is_bound { "ink".to_owned() } else { ink(place) },
+            "dash": place % super::COLOURS,
+            "x": line.time_s.iter().map(|s| number(s * 1e9)).collect::<Vec<_>>(),
+            "values": line.values.iter().map(|v| v.map_or(Value::Null, |v| number(v * factor))).collect::<Vec<_>>(),
+        })
     };
+    (kind, chart.lines.iter().map(line).collect())
+}
+
+/// Names of what is measured, in the order in which they come first.
+fn names<'a>(charts: &[RowChart<'a>]) -> Vec<&'a str> {
+    let mut out: Vec<&str> = Vec::new();
+    for line in charts.iter().flat_map(|chart| &chart.lines).filter(|line| !line.is_bound) {
+        if !out.contains(&line.line.as_str()) {
+            out.push(&line.line);
+        }
+    }
+    out
+}
+
+pub(super) fn charts(rows: &[ReproductionRow]) -> Value {
     let mut part = 0;
     let mut before: Option<(&str, &str)> = None;
     let mut out = Vec::new();
     for block in rows.chunk_by(|a, b| a.id == b.id) {
-        for of_block in row_charts(block) {
+        let charts = row_charts(block);
+        let names = names(&charts);
+        for of_block in charts {
             let this = (block[0].id.as_str(), of_block.part);
             part += usize::from(before.is_some_and(|before| before != this));
             before = Some(this);
-            out.push(chart((part, of_block)));
+            let (kind, lines) = data(&of_block, &names);
+            out.push(json!({ "part": part, "kind": kind, "lines": lines }));
         }
     }
     Value::Array(out)

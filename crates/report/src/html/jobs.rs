@@ -3,7 +3,8 @@
 use super::Page;
 use super::elements::{CHART, Chart};
 use super::escape::text;
-use super::tables::frame;
+use super::legend::{self, Show, ink};
+use super::tables::stacked;
 use super::values::{number, optional, ratio};
 use crate::jobs::{jobs_table, label, sets_table};
 use crate::table::Table;
@@ -43,11 +44,13 @@ fn html_table(caption: &str, table: &Table) -> String {
         .map(|(name, is_left)| format!("<th scope=\"col\"{}>{}</th>", class(*is_left), text(name)));
     let row = |row: &Vec<String>| {
         let cells = row.iter().zip(&names);
-        let cells = cells.map(|(cell, (_, left))| format!("<td{}>{}</td>", class(*left), text(cell.trim())));
+        let cells = cells.map(|(cell, (name, left))| {
+            format!("<td data-head=\"{}\"{}>{}</td>", text(name.trim()), class(*left), text(cell.trim()))
+        });
         format!("<tr>{}</tr>\n", cells.collect::<Vec<_>>().concat())
     };
     let body: String = table.rows().iter().map(row).collect();
-    frame(caption, caption, &format!("<tr>{}</tr>", heads.collect::<String>()), &body)
+    stacked(caption, caption, &format!("<tr>{}</tr>", heads.collect::<String>()), &body)
 }
 
 fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
@@ -58,9 +61,18 @@ fn charts(index: usize, result: &RunResult, series: &JobSeries) -> String {
         String::new()
     };
     let step = crate::number::Kind::Nanos.show_alone(series.interval_ns as f64);
+    let lines = data(result, series);
     let mut chart = |kind: &str, title: &str, about: &str, tabs: &[&str]| {
         let (data, about) = ([("run", index)], format!("{about}, each {step}{more}"));
-        out += &Chart { kind, number: index, data: &data, title, about: &about, tabs, ..CHART }.html();
+        let part = kind.trim_start_matches("job-");
+        if lines[part].as_array().is_none_or(Vec::is_empty) {
+            return;
+        }
+        let show = if matches!(part, "read" | "write") { Show::Nanos } else { Show::Digits };
+        let legend = legend::entries(&lines[part], show, |line| &line["values"][0]);
+        let legend = legend.as_slice();
+        out +=
+            &Chart { kind, number: index, data: &data, title, about: &about, tabs, legend, ..CHART }.html();
     };
     chart("job-rate", "Throughput over time", "of each job", &["MB/s", "IOPS"]);
     if has_cache(result, series) {
@@ -98,9 +110,14 @@ pub(super) fn data(result: &RunResult, series: &JobSeries) -> Value {
             if cells.iter().all(|cell| cell.requests == 0) {
                 continue;
             }
+            // A job has one colour in all charts; its writes are dashed beside its reads.
+            let has_both = series.windows.iter().any(|window| window.rows[row][0].requests > 0);
+            let (ink, dash) = (ink(row), row / super::COLOURS);
+            let beside = dash + usize::from(op == 1 && has_both);
             let label = format!("{} {word}", name(row));
-            rate.push(json!({ "label": label, "values": rates(series, &cells) }));
-            latency[op].push(json!({ "label": name(row), "values": latencies(&cells) }));
+            rate.push(json!({ "label": label, "ink": ink, "dash": beside, "values": rates(series, &cells) }));
+            latency[op]
+                .push(json!({ "label": name(row), "ink": ink, "dash": dash, "values": latencies(&cells) }));
         }
     }
     let [read, write] = latency;
@@ -164,13 +181,14 @@ fn cache(series: &JobSeries) -> Vec<Value> {
         (before, from) = (now, window.end_ns);
     }
     let nothing = vec![Value::Null; series.windows.len()];
-    let line = |(label, view, column): (&str, usize, Vec<Value>)| {
+    let line = |place: usize, (label, view): (&str, usize), column: Vec<Value>| {
         let mut values = vec![nothing.clone(); 3];
         values[view] = column;
-        json!({ "label": label, "values": values })
+        json!({ "label": label, "ink": format!("k{}", place + 1), "dash": 0, "values": values })
     };
     let names = [("dirty", 0), ("in use", 0), ("cleaned", 1), ("reads", 2), ("writes", 2)];
-    names.into_iter().zip(columns).map(|((label, view), column)| line((label, view, column))).collect()
+    let lines = names.into_iter().zip(columns).enumerate();
+    lines.map(|(place, (name, column))| line(place, name, column)).collect()
 }
 
 fn waf(result: &RunResult, series: &JobSeries, set: usize) -> Value {
@@ -185,7 +203,8 @@ fn waf(result: &RunResult, series: &JobSeries, set: usize) -> Value {
         before = now;
     }
     let label = if result.sets.len() > 1 { format!("set {set}") } else { "device".to_owned() };
-    json!({ "label": label, "values": [step, so_far] })
+    let ink = if result.sets.len() > 1 { format!("k{}", set % super::COLOURS) } else { "ink".to_owned() };
+    json!({ "label": label, "ink": ink, "dash": set / super::COLOURS, "values": [step, so_far] })
 }
 
 #[cfg(test)]

@@ -109,7 +109,8 @@ pub(super) fn maps(page: &Page<'_>, run: usize) -> Vec<(&'static str, Value)> {
 pub(super) fn captions(page: &Page<'_>, run: usize) -> Vec<(&'static str, String)> {
     let caption = |kind: &'static str| {
         let grid = grid(page, run, kind)?;
-        let (min, max) = (*grid.counts.iter().min()?, *grid.counts.iter().max()?);
+        // A map of nothing is empty.
+        let (min, max) = (*grid.counts.iter().min()?, *grid.counts.iter().max().filter(|max| **max > 0)?);
         let mean = grid.counts.iter().map(|n| f64::from(*n)).sum::<f64>() / grid.counts.len() as f64;
         let what = if kind == "blocks" { "Erases per block" } else { "Programs per page" };
         let cells = if grid.rows > MAX_ROWS || grid.columns > MAX_COLUMNS {

@@ -5,6 +5,7 @@
 //! Curves, scatter plots and wear maps are drawn by `assets/report.js` (uPlot and canvas) from the data that
 //! `data.rs` puts into the page.
 
+mod answer;
 mod bars;
 mod beside;
 mod caches;
@@ -14,6 +15,7 @@ mod elements;
 mod escape;
 mod figures;
 mod jobs;
+mod legend;
 mod maps;
 mod over_data;
 mod sections;

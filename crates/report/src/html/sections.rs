@@ -1,25 +1,30 @@
 //! The parts of the page around the charts.
 
-use super::elements::{CHART, Chart, shown};
+use super::elements::{CHART, Chart, median_rate, shown};
 use super::escape::text;
+use super::legend::{Entry, Show, ink};
 use super::{Page, bars, elements, tables};
-use crate::notes::{cautions, shared};
+use crate::metrics::nines;
+use crate::notes::shared;
 use crate::number::grouped;
-use crate::verdict::verdict;
 use crate::{ReportContext, Run};
+use nandscape_core::Op;
+use nandscape_sim::metrics::Sample;
 use nandscape_sim::result::WorkloadResult;
 use std::fmt::Write as _;
 
-/// Title, facts in a line of chips, links to the parts.
+/// Title, answer, facts in a line of chips, links to the parts.
 pub(super) fn header(
     page: &Page<'_>,
     context: &ReportContext,
     title: &str,
     parts: &[(&str, &str, String)],
 ) -> String {
-    let mut out =
-        String::from("<a class=\"skip\" href=\"#main\">Skip to the results</a>\n<header class=\"top\">\n");
+    let mut out = String::from(
+        "<a class=\"skip\" href=\"#main\">Skip to the tables and charts</a>\n<header class=\"top\">\n",
+    );
     let _ = write!(out, "<p class=\"brand\">nandscape</p>\n<h1>{}</h1>\n", text(title));
+    out.push_str(&super::answer::answer(page, context));
     let mut facts: Vec<(&str, String)> = Vec::new();
     if let [group] = page.groups.as_slice() {
         let first = &page.runs[group.members[0]].result;
@@ -69,71 +74,12 @@ pub(super) fn header(
     out
 }
 
-/// Errors first, what the runs come to and what the figures do not mean, then the table, then total
-/// throughput and notes.
+/// The table of all figures, then total throughput and notes.
 pub(super) fn summary(page: &Page<'_>) -> String {
-    let mut out = problems(page.runs);
-    out.push_str(&verdicts(page));
-    out.push_str(&doubts(page.runs));
-    out.push_str(&tables::summary(page));
+    let mut out = tables::summary(page);
     out.push_str(&bars::throughput(page));
     out.push_str(&notes(page.runs));
     out
-}
-
-fn problems(runs: &[Run]) -> String {
-    let mut items = String::new();
-    for run in runs {
-        if let Some(error) = &run.result.error {
-            let _ = writeln!(
-                items,
-                "<li><strong>{}</strong> failed at request {}: {}</li>",
-                text(&run.label),
-                grouped(error.request),
-                text(&error.message)
-            );
-        }
-        if run.result.partial {
-            let _ = writeln!(
-                items,
-                "<li><strong>{}</strong> was interrupted after {} requests; its figures are those until then.</li>",
-                text(&run.label),
-                grouped(run.result.workload.requests)
-            );
-        }
-    }
-    if items.is_empty() {
-        return items;
-    }
-    format!(
-        "<div class=\"problems\" role=\"note\" aria-label=\"Runs that did not end well\"><ul>\n{items}</ul></div>\n"
-    )
-}
-
-fn verdicts(page: &Page<'_>) -> String {
-    let mut out = String::new();
-    for group in &page.groups {
-        let runs: Vec<&Run> = group.members.iter().map(|i| &page.runs[*i]).collect();
-        let spec = if page.groups.len() > 1 { format!("{}: ", text(group.spec)) } else { String::new() };
-        let sentences: Vec<String> = verdict(&runs).iter().map(|sentence| text(sentence)).collect();
-        if !sentences.is_empty() {
-            let _ = writeln!(out, "<p class=\"verdict\">{spec}{}</p>", sentences.join("<br>\n"));
-        }
-    }
-    out
-}
-
-fn doubts(runs: &[Run]) -> String {
-    let mut items = String::new();
-    for (who, note) in cautions(runs.iter(), "All runs") {
-        let _ = writeln!(items, "<li><strong>{}</strong>: {}</li>", text(&who), text(&note));
-    }
-    if items.is_empty() {
-        return items;
-    }
-    format!(
-        "<div class=\"cautions\" role=\"note\" aria-label=\"What the figures do not mean\"><ul>\n{items}</ul></div>\n"
-    )
 }
 
 fn notes(runs: &[Run]) -> String {
@@ -145,8 +91,8 @@ fn notes(runs: &[Run]) -> String {
             (skipped > 0).then(|| format!("{skipped} records of the workload were skipped: not I/O"));
         back.into_iter().chain(skipped)
     };
-    let notes = shared(runs.iter(), "All runs", |result| {
-        result.notes.iter().cloned().chain(of_workload(&result.workload)).collect()
+    let notes = shared(runs.iter(), "All runs", |run| {
+        run.result.notes.iter().cloned().chain(of_workload(&run.result.workload)).collect()
     });
     if notes.is_empty() {
         return String::new();
@@ -185,8 +131,7 @@ pub(super) fn has_series(page: &Page<'_>, group: usize) -> bool {
 pub(super) fn latency(page: &Page<'_>) -> String {
     let mut out = for_each_group(page, |group| {
         let members = &page.groups[group].members;
-        let mut out = String::from("<div class=\"grid\">\n");
-        let mut any = false;
+        let mut out = String::new();
         for (read, percentiles, over_data, word) in
             [(false, "nines-write", "lat-write", "Write"), (true, "nines-read", "lat-read", "Read")]
         {
@@ -197,10 +142,21 @@ pub(super) fn latency(page: &Page<'_>) -> String {
             if !is_used {
                 continue;
             }
-            any = true;
             let data = [("group", group)];
             let chart = Chart { number: group, data: &data, ..CHART };
+            let entry = |run: usize, ns: Option<f64>| {
+                let label = page.runs[run].name().to_owned();
+                Some(Entry { ink: ink(page.colours[run]), label, value: Show::Nanos.of(ns?) })
+            };
             if has_series(page, group) {
+                let last = |run: &usize| {
+                    let samples = &page.runs[*run].series.as_ref()?.samples;
+                    let of = |s: &Sample| if read { s.read_latency.clone() } else { s.write_latency.clone() };
+                    let last = samples.iter().rev().map(of).find(|histogram| histogram.total() > 0)?;
+                    entry(*run, Some(last.quantile(0.99) as f64))
+                };
+                let legend: Vec<Entry> = members.iter().filter_map(last).collect();
+                let chart = Chart { legend: &legend, ..chart };
                 let title = format!("{word} latency over the data");
                 let about = "of the requests that completed in an interval (within 6.25 %)";
                 let tabs = &["p99", "p50", "p99.9"];
@@ -208,9 +164,18 @@ pub(super) fn latency(page: &Page<'_>) -> String {
             }
             let title = format!("{word} latency by percentile");
             let about = "of the whole run; each step to the right is ten times rarer; points need at least one slower request";
-            out += &Chart { kind: percentiles, title: &title, about, ..chart }.html();
+            let points = |run: usize| {
+                let latency = &page.runs[run].result.latency_ns;
+                nines(if read { &latency.read } else { &latency.write })
+            };
+            if members.iter().all(|run| points(*run).len() < 2) {
+                continue;
+            }
+            let rarest = |run: &usize| entry(*run, points(*run).last().map(|(_, ns)| *ns));
+            let legend: Vec<Entry> = members.iter().filter_map(rarest).collect();
+            out += &Chart { kind: percentiles, title: &title, about, legend: &legend, ..chart }.html();
         }
-        if any { out + "</div>\n" } else { String::new() }
+        if out.is_empty() { out } else { format!("<div class=\"grid\">\n{out}</div>\n") }
     });
     out.push_str(&tables::latency(page));
     out
@@ -229,8 +194,23 @@ pub(super) fn requests(page: &Page<'_>) -> String {
             let share = shown(kept, page.runs[run].result.workload.requests);
             let data = [("group", group), ("run", run)];
             let (title, about, without) = (&page.name(run), &share, "");
-            panels +=
-                &Chart { kind: "request", number: run, data: &data, title, about, without, ..CHART }.html();
+            let entry = |(op, label, ink): (Op, &str, String)| {
+                let value = format!("{} MB/s", Show::Digits.of(median_rate(series, op)?));
+                Some(Entry { ink, label: format!("{label}, median"), value })
+            };
+            let ops = [(Op::Write, "write", ink(page.colours[run])), (Op::Read, "read", "soft".to_owned())];
+            let legend: Vec<Entry> = ops.into_iter().filter_map(entry).collect();
+            panels += &Chart {
+                kind: "request",
+                number: run,
+                data: &data,
+                title,
+                about,
+                without,
+                legend: &legend,
+                ..CHART
+            }
+            .html();
         }
         if panels.is_empty() {
             return panels;

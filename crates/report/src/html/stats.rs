@@ -1,8 +1,9 @@
 //! Statistics of a workload: what is asked for, how large, where, and how it lies on pages and blocks.
 
 use super::bars::{Bar, chart, percent};
-use super::elements::{self, cells, heads, left_heads, row, shown};
+use super::elements::{self, CHART, Chart, cells, heads, left_heads, row, shown};
 use super::escape::text;
+use super::legend::{Entry, ink};
 use super::tables::frame;
 use super::values::number;
 use crate::number::grouped;
@@ -21,14 +22,7 @@ pub(super) fn workloads(stats: &[(String, TraceStats)]) -> String {
         let _ = writeln!(out, "<h3>{}</h3>", text(name));
         out.push_str(&facts(stats));
         out.push_str("<div class=\"grid\">\n");
-        if !stats.points.is_empty() {
-            let about = shown(kept(stats).count(), stats.requests);
-            out.push_str(&plot("addresses", i, "Addresses", &about));
-        }
-        if stats.windows.len() > 1 {
-            let about = "4 KiB pages touched in a stretch of requests, and since the start";
-            out.push_str(&plot("workingset", i, "Working set", about));
-        }
+        out.push_str(&plots(stats, i));
         out.push_str("</div>\n<div class=\"grid three\">\n");
         out.push_str(&mix(stats));
         out.push_str(&sizes(stats));
@@ -43,12 +37,35 @@ pub(super) fn workloads(stats: &[(String, TraceStats)]) -> String {
     out
 }
 
-fn plot(kind: &str, index: usize, title: &str, about: &str) -> String {
-    format!(
-        "<figure class=\"card chart\" data-chart=\"{kind}\" data-workload=\"{index}\" aria-labelledby=\"t-{kind}-{index}\">\n\
-         <div class=\"chart-head\"><div><h4 id=\"t-{kind}-{index}\">{title}</h4><p class=\"about\">{about}</p></div></div>\n\
-         <div class=\"plot\"></div></figure>\n"
-    )
+/// Addresses of the requests, and how many of each kind are drawn; the working set.
+fn plots(stats: &TraceStats, index: usize) -> String {
+    let data = [("workload", index)];
+    let without = "the tables do without.";
+    let chart = Chart { number: index, data: &data, can_be_log: false, without, ..CHART };
+    let entry =
+        |place: usize, label: &str, value: String| Entry { ink: ink(place), label: label.to_owned(), value };
+    let mut out = String::new();
+    if !stats.points.is_empty() {
+        let kinds = [('W', "writes"), ('R', "reads"), ('D', "discards"), ('Z', "write zeroes")];
+        let count = |letter: char| kept(stats).filter(|point| point.op == letter).count() as u64;
+        let kinds = kinds.iter().enumerate().filter(|(_, (letter, _))| count(*letter) > 0);
+        let legend: Vec<Entry> =
+            kinds.map(|(place, (letter, label))| entry(place, label, grouped(count(*letter)))).collect();
+        let about = shown(kept(stats).count(), stats.requests);
+        out +=
+            &Chart { kind: "addresses", title: "Addresses", about: &about, legend: &legend, ..chart }.html();
+    }
+    if let Some(last) = stats.windows.last().filter(|_| stats.windows.len() > 1) {
+        let each = stats.windows.iter().map(|window| window.requests).max().unwrap_or(0);
+        let pages = |pages: u64| format_bytes(pages * 4096);
+        let legend = [
+            entry(0, "since the start", pages(last.pages_so_far)),
+            entry(1, &format!("in {} requests", grouped(each)), pages(last.pages)),
+        ];
+        let about = "4 KiB pages touched in a stretch of requests, and since the start";
+        out += &Chart { kind: "workingset", title: "Working set", about, legend: &legend, ..chart }.html();
+    }
+    out
 }
 
 fn share(part: u64, whole: u64) -> String {

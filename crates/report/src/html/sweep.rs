@@ -2,6 +2,7 @@
 
 use super::elements::{CHART, Chart, cells, heads, left_heads};
 use super::escape::text;
+use super::legend::{self, Entry, Show, ink};
 use super::tables::frame;
 use super::values::number;
 use crate::SweepTable;
@@ -19,22 +20,11 @@ const MOST_WORDS: usize = 24;
 /// Lines of a chart.
 const MOST_LINES: usize = 8;
 
-/// Errors, the verdict, the front and the charts.
+/// The front and the charts.
 pub(super) fn sweep(table: &SweepTable) -> String {
     let points = table.points();
     let front = Front::new(table, &points);
-    let mut out = failures(table);
-    let sentences: Vec<String> = front.verdict(table, &points).iter().map(|line| text(line)).collect();
-    if !sentences.is_empty() {
-        let _ = writeln!(out, "<p class=\"verdict\">{}</p>", sentences.join("<br>\n"));
-    }
-    if let Some(caution) = table.caution() {
-        let _ = writeln!(
-            out,
-            "<div class=\"cautions\" role=\"note\" aria-label=\"What the figures do not mean\"><ul><li>{}</li></ul></div>",
-            text(&caution)
-        );
-    }
+    let mut out = String::new();
     let fronts = front_charts(table, &points, &front);
     if !fronts.is_empty() {
         let class = if fronts.len() == 3 { "grid three" } else { "grid" };
@@ -42,8 +32,9 @@ pub(super) fn sweep(table: &SweepTable) -> String {
         for (at, chart) in fronts.iter().enumerate() {
             let title = format!("{} over {}", text(&chart.names[1]), text(&chart.names[0]));
             let (kind, data) = ("sweep-front", [("sweep", at)]);
-            out +=
-                &Chart { kind, number: at, data: &data, title: &title, about: chart.about(), ..CHART }.html();
+            let (about, legend) = (chart.about(), chart.legend());
+            out += &Chart { kind, number: at, data: &data, title: &title, about, legend: &legend, ..CHART }
+                .html();
         }
         out.push_str("</div>\n");
     }
@@ -52,13 +43,15 @@ pub(super) fn sweep(table: &SweepTable) -> String {
     if !lines.is_empty() {
         let _ = write!(out, "<h3>Over {}</h3>\n<div class=\"grid\">\n", text(&lines[0].axis));
         for (at, chart) in lines.iter().enumerate() {
-            let (kind, data) = ("sweep-line", [("sweep", at)]);
+            let (kind, data, lines) = ("sweep-line", [("sweep", at)], chart.data());
+            let legend = legend::entries(&lines["lines"], show(chart.kind), |line| &line["mean"]);
             out += &Chart {
                 kind,
                 number: at,
                 data: &data,
                 title: &text(&chart.name),
                 about: chart.about(),
+                legend: &legend,
                 ..CHART
             }
             .html();
@@ -68,7 +61,8 @@ pub(super) fn sweep(table: &SweepTable) -> String {
     out
 }
 
-fn failures(table: &SweepTable) -> String {
+/// Which points failed, and why.
+pub(super) fn failures(table: &SweepTable) -> String {
     let items: Vec<String> =
         table.failures().iter().map(|line| format!("<li>{}</li>\n", text(line))).collect();
     if items.is_empty() {
@@ -161,13 +155,13 @@ pub(super) fn data(table: &SweepTable) -> Value {
     })
 }
 
-const fn kind_name(kind: Kind) -> &'static str {
+const fn show(kind: Kind) -> Show {
     match kind {
-        Kind::Nanos => "nanos",
-        Kind::Bytes => "bytes",
-        Kind::Rate => "rate",
-        Kind::Count => "count",
-        Kind::Ratio | Kind::Real => "digits",
+        Kind::Nanos => Show::Nanos,
+        Kind::Bytes => Show::Bytes,
+        Kind::Rate => Show::Rate,
+        Kind::Count => Show::Count,
+        Kind::Ratio | Kind::Real => Show::Digits,
     }
 }
 
@@ -180,6 +174,17 @@ struct FrontChart<'a> {
 }
 
 impl FrontChart<'_> {
+    /// How many points there are of either kind.
+    fn legend(&self) -> Vec<Entry> {
+        let count = |wanted: bool| self.points.iter().filter(|(_, is_on, _)| *is_on == wanted).count();
+        let entry = |(is_on, label, ink): (bool, &str, &str)| {
+            let value = format!("{} points", count(is_on));
+            (count(is_on) > 0).then(|| Entry { ink: ink.to_owned(), label: label.to_owned(), value })
+        };
+        let kinds = [(true, "on the front", "c0"), (false, "other points", "soft")];
+        kinds.into_iter().filter_map(entry).collect()
+    }
+
     fn about(&self) -> &'static str {
         if self.points.iter().any(|(spreads, ..)| spreads.iter().any(|spread| spread.min < spread.max)) {
             "filled: on the front, over all figures that points are chosen by; bars: least to largest over the seeds"
@@ -194,7 +199,7 @@ impl FrontChart<'_> {
         };
         let side = |axis| {
             json!({ "mean": of(axis, |s| s.mean), "low": of(axis, |s| s.min), "high": of(axis, |s| s.max),
-                    "name": self.names[axis], "kind": kind_name(self.kinds[axis]) })
+                    "name": self.names[axis], "kind": show(self.kinds[axis]).name() })
         };
         json!({
             "x": side(0),
@@ -254,15 +259,16 @@ impl LineChart {
         let lines: Vec<Value> = self
             .lines
             .iter()
-            .map(|(label, spreads)| {
+            .enumerate()
+            .map(|(place, (label, spreads))| {
                 let of = |value: fn(Spread) -> f64| -> Vec<Value> {
                     spreads.iter().map(|spread| spread.map_or(Value::Null, |s| number(value(s)))).collect()
                 };
-                json!({ "label": printable(label), "mean": of(|s| s.mean), "low": of(|s| s.min), "high": of(|s| s.max) })
+                json!({ "label": printable(label), "ink": ink(place), "mean": of(|s| s.mean), "low": of(|s| s.min), "high": of(|s| s.max) })
             })
             .collect();
         let names = if numbers.is_some() { Value::Null } else { json!(names) };
-        json!({ "axis": printable(&self.axis), "kind": kind_name(self.kind), "x": x, "names": names, "lines": lines })
+        json!({ "axis": printable(&self.axis), "kind": show(self.kind).name(), "x": x, "names": names, "lines": lines })
     }
 }
 

@@ -11,15 +11,21 @@ use nandscape_sim::result::LatencySummary;
 use std::fmt::Write as _;
 
 /// Wraps rows into a table that scrolls sideways by itself on a narrow screen, reachable by keyboard.
-pub(crate) fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
+pub(super) fn frame(label: &str, caption: &str, head: &str, body: &str) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<caption>{caption}</caption>\n\
          <thead>{head}</thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
 }
 
+/// The same for a table whose rows become blocks of lines where there is no room for its columns: cells have
+/// the heads of their columns in `data-head`.
+pub(super) fn stacked(label: &str, caption: &str, head: &str, body: &str) -> String {
+    frame(label, caption, head, body).replacen("<table>", "<table class=\"stacked\">", 1)
+}
+
 /// Which runs have the best value: among the complete runs of one workload, if they differ.
-fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
+pub(super) fn best(page: &Page<'_>, metric: &Metric) -> Vec<bool> {
     let mut is_best = vec![false; page.runs.len()];
     for group in &page.groups {
         let value = |i: &usize| {
@@ -96,11 +102,9 @@ pub(super) fn summary(page: &Page<'_>) -> String {
                 let [min, max] = [spread.min, spread.max].map(|v| unit.show(v));
                 let _ = write!(shown, "<span class=\"unit\">{min} – {max}</span>");
             }
-            if is_best[i] {
-                let _ = write!(body, "<td><b>{shown}</b></td>");
-            } else {
-                let _ = write!(body, "<td>{shown}</td>");
-            }
+            let shown = if is_best[i] { format!("<b>{shown}</b>") } else { shown };
+            let head = format!("{} {}", metric.group, head_of(page, metric).join(" "));
+            let _ = write!(body, "<td data-head=\"{}\">{shown}</td>", head.trim());
         }
         body.push_str("</tr>\n");
     }
@@ -115,22 +119,26 @@ pub(super) fn summary(page: &Page<'_>) -> String {
     } else {
         ""
     };
-    frame("Summary table", &format!("{caption}{seeds}"), &head, &body)
+    stacked("Summary table", &format!("{caption}{seeds}"), &head, &body)
 }
 
 fn unit_of(page: &Page<'_>, metric: &Metric) -> crate::number::Unit {
     metric.kind.unit(page.runs.iter().filter_map(|run| metric.mean(&run.result)))
 }
 
-fn head_text(page: &Page<'_>, metric: &Metric) -> String {
+/// Name and unit, which may be empty.
+fn head_of(page: &Page<'_>, metric: &Metric) -> [&'static str; 2] {
     let unit = match (metric.group, metric.name) {
         ("GC", "moved") => "pages",
         _ => unit_of(page, metric).name,
     };
-    if unit.is_empty() {
-        metric.name.to_owned()
-    } else {
-        format!("{}<span class=\"unit\">{unit}</span>", metric.name)
+    [metric.name, unit]
+}
+
+fn head_text(page: &Page<'_>, metric: &Metric) -> String {
+    match head_of(page, metric) {
+        [name, ""] => name.to_owned(),
+        [name, unit] => format!("{name}<span class=\"unit\">{unit}</span>"),
     }
 }
 
@@ -238,12 +246,17 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
         let head = format!("{head}{more}<th scope=\"col\" class=\"left\">note</th></tr>");
         let mut body = String::new();
         for (place, row) in block.iter().enumerate() {
-            let more = rules.iter().flat_map(|(_, cells)| ["<td class=\"left\">", cells[place], "</td>"]);
+            let cell = |(head, cells): &(&str, Vec<&str>)| {
+                format!("<td data-head=\"{head}\" class=\"left\">{}</td>", cells[place])
+            };
+            let more = rules.iter().map(cell);
             let class = if row.needs_note() { " class=\"off\"" } else { "" };
             let _ = writeln!(
                 body,
-                "<tr><th scope=\"row\" class=\"left wrap\">{}</th><td class=\"left\">{}</td><td class=\"wrap\">{}</td>\
-                 <td class=\"wrap\">{}</td><td class=\"left\">{}</td><td{class}>{}</td>{}<td class=\"left note\">{}</td></tr>",
+                "<tr><th scope=\"row\" class=\"left wrap\">{}</th><td data-head=\"source\" class=\"left\">{}</td>\
+                 <td data-head=\"published\" class=\"wrap\">{}</td><td data-head=\"measured\" class=\"wrap\">{}</td>\
+                 <td data-head=\"unit\" class=\"left\">{}</td><td data-head=\"ratio\"{class}>{}</td>{}\
+                 <td data-head=\"note\" class=\"left note\">{}</td></tr>",
                 text(&row.name),
                 text(&row.source),
                 text(&figure(&row.published)),
@@ -255,7 +268,7 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
             );
         }
         let _ = writeln!(out, "<h3>{}</h3>", text(&block[0].id));
-        out.push_str(&frame(
+        out.push_str(&stacked(
             "Published and measured figures",
             "Ratio is measured over published; outside 0.8 to 1.25 a note says why. docs/sources.md of nandscape lists the sources.",
             &head,

@@ -99,11 +99,36 @@ impl Front {
         }
     }
 
-    /// What the sweep comes to, in a few sentences.
+    /// The best value of each figure that points are chosen by, with its settings, and the share of points
+    /// that is left: title, value, where.
+    pub(crate) fn key_figures(
+        &self,
+        table: &SweepTable,
+        points: &[SweepPoint<'_>],
+    ) -> Vec<(String, String, String)> {
+        let best = |Objective { metric, figure }: &Objective| {
+            let (best, _) = Self::ends(points, *metric, figure)?;
+            let value = figure.kind.show_alone(points[best].spreads[*metric]?.mean);
+            Some((format!("best {}", figure.name), value, table.settings(points[best].values)))
+        };
+        let mut out: Vec<_> = self.objectives.iter().filter_map(best).collect();
+        if self.objectives.len() > 1 {
+            let on = self.is_on.iter().filter(|is_on| **is_on).count();
+            out.push((
+                "on the front".to_owned(),
+                format!("{on} of {} points", self.is_on.len()),
+                String::new(),
+            ));
+        }
+        let complete = table.rows.len() - table.failed().count();
+        out.push(("complete runs".to_owned(), format!("{complete} of {}", table.planned), String::new()));
+        out
+    }
+
+    /// What the sweep comes to, in three sentences at most: two figures, and how many points are left.
     pub(crate) fn verdict(&self, table: &SweepTable, points: &[SweepPoint<'_>]) -> Vec<String> {
         let mut out = Vec::new();
-        for objective in &self.objectives {
-            let Objective { metric, figure } = objective;
+        for Objective { metric, figure } in self.objectives.iter().take(2) {
             let Some((best, worst)) = Self::ends(points, *metric, figure) else { continue };
             let value = |at: usize| points[at].spreads[*metric].map_or(0.0, |spread| spread.mean);
             let times = value(best).max(value(worst)) / value(best).min(value(worst));

@@ -1,7 +1,7 @@
 //! The report in headless Chromium, opened from disk: no script error, nothing requested, and every chart has
 //! drawn something. Skipped, visibly, where there is no Chromium, unless `NANDSCAPE_REQUIRE=1`.
 
-use crate::sample;
+use crate::{answer, sample};
 
 use nandscape_report::{ReportContext, render_html};
 use serde_json::Value;
@@ -106,6 +106,10 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
     let report = self_check(&document, &log);
     assert_eq!(report["errors"], serde_json::json!([]), "script errors");
     assert_eq!(report["requested"], serde_json::json!([]), "requests");
+    // The page never scrolls sideways, wide tables do so by themselves; on a telephone no part of the answer
+    // does.
+    let wide = report["wide"].as_array().unwrap();
+    assert!(!wide.iter().any(|part| part == "HTML" || width <= 400), "wider than {width}: {wide:?}");
     let charts = report["charts"].as_array().unwrap();
     let ids: Vec<&str> = charts.iter().map(|chart| chart["id"].as_str().unwrap()).collect();
     for wanted in wanted_charts {
@@ -117,6 +121,8 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
                 assert!(!series.is_empty(), "{chart}");
                 for curve in series {
                     assert!(curve["points"].as_u64().unwrap() > 0, "{chart}");
+                    let shown = curve["shown"].as_str().unwrap();
+                    assert!(shown.contains(|c: char| c.is_ascii_digit()), "no value in the legend: {chart}");
                 }
                 // A curve may lie wholly below another, so not every one has pixels of its own colour; most
                 // do.
@@ -141,6 +147,26 @@ fn a_comparison_draws_every_chart_and_asks_for_nothing() {
     }
     let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
     check(&render_html(&runs, &ReportContext::default()), 1400, &wanted);
+}
+
+#[test]
+fn no_report_scrolls_sideways_on_a_telephone() {
+    for (_, html) in answer::pages() {
+        check(&html, 390, &[]);
+    }
+}
+
+#[test]
+fn phases_are_marked_in_the_charts_over_time() {
+    let html = render_html(&[answer::job_run()], &ReportContext::default());
+    let Some(browser) = chromium() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (document, log) = open(&browser, dir.path(), &html, 1000);
+    let report = self_check(&document, &log);
+    for chart in report["charts"].as_array().unwrap().iter().filter(|chart| chart["marks"].is_u64()) {
+        let is_over_time = chart["id"].as_str().unwrap().starts_with("job-");
+        assert_eq!(chart["marks"] == 1, is_over_time, "{chart}");
+    }
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Hit ratios of a cache.
 
-use super::Curves;
+use super::{Curves, Show};
 use crate::html::values::optional;
 
 pub const CURVES: Curves = Curves {
     kind: "hits",
     title: "Hit ratio",
     about: "requests that found all of their blocks in the cache",
-    show: "digits",
+    show: Show::Digits,
     floor: 0,
     columns: &[
         ("rhit", |moment| moment.of_cache(|cache| optional(cache.counts.read_hit_ratio()))),

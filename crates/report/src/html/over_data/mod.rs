@@ -9,6 +9,7 @@ mod waf;
 
 use super::Page;
 use super::elements::{CHART, Chart};
+use super::legend::{Entry, Show, ink, last};
 use super::sections::{for_each_group, has_series};
 use crate::Run;
 use crate::metrics::program_bytes;
@@ -20,8 +21,7 @@ pub(super) struct Curves {
     pub kind: &'static str,
     pub title: &'static str,
     pub about: &'static str,
-    /// How values are shown: `digits`, `bytes`, `count` or `nanos`.
-    pub show: &'static str,
+    pub show: Show,
     /// The least value of a linear scale.
     pub floor: u32,
     pub columns: &'static [Column],
@@ -100,15 +100,38 @@ pub(super) fn over_data(page: &Page<'_>) -> String {
             return String::new();
         }
         let mut out = String::from("<div class=\"grid\">\n");
+        let members = page.groups[group].members.iter().filter_map(|i| {
+            let samples = &page.runs[*i].series.as_ref().filter(|series| series.samples.len() > 1)?.samples;
+            Some((*i, self::columns(&page.runs[*i], samples)))
+        });
+        let members: Vec<_> = members.collect();
         for curves in CURVES {
             let Some(tabs) = (curves.tabs)(&Ends { page, group }) else { continue };
             let &Curves { kind, title, about, show, floor, columns, .. } = curves;
+            let view = tabs.iter().position(|tab| !tab.is_empty()).unwrap_or(0);
+            let entry = |(run, all): &(usize, Vec<(&str, Vec<Value>)>)| {
+                let (_, values) = all.iter().find(|(name, _)| *name == columns[view].0)?;
+                let value = show.of(last(values)?);
+                Some(Entry { ink: ink(page.colours[*run]), label: page.runs[*run].name().to_owned(), value })
+            };
+            let legend: Vec<Entry> = members.iter().filter_map(entry).collect();
+            let show = show.name();
             let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
             let names = names.join(" ");
             let attributes = format!(" data-columns=\"{names}\" data-show=\"{show}\" data-floor=\"{floor}\"");
             let (data, attributes) = ([("group", group)], attributes.as_str());
-            out +=
-                &Chart { kind, number: group, data: &data, attributes, title, about, tabs, ..CHART }.html();
+            out += &Chart {
+                kind,
+                number: group,
+                data: &data,
+                attributes,
+                title,
+                about,
+                tabs,
+                legend: &legend,
+                ..CHART
+            }
+            .html();
         }
         out + "</div>\n"
     })
@@ -143,7 +166,12 @@ mod tests {
         let shows = script.lines().find_map(|line| line.trim().strip_prefix("const SHOW = ")).unwrap();
         for curves in CURVES {
             assert!(kinds.insert(curves.kind), "{} twice", curves.kind);
-            assert!(shows.contains(curves.show), "{}: {} is not in {shows}", curves.kind, curves.show);
+            assert!(
+                shows.contains(curves.show.name()),
+                "{}: {:?} is not in {shows}",
+                curves.kind,
+                curves.show
+            );
             for (column, _) in curves.columns {
                 assert!(columns.insert(column), "{}: {column} twice", curves.kind);
             }

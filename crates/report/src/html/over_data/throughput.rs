@@ -1,6 +1,6 @@
 //! Bytes per simulated second.
 
-use super::Curves;
+use super::{Curves, Show};
 use crate::html::values::ratio;
 use nandscape_sim::metrics::Sample;
 
@@ -8,7 +8,7 @@ pub const CURVES: Curves = Curves {
     kind: "throughput",
     title: "Throughput",
     about: "host bytes read and written per simulated second, MB/s (1e6)",
-    show: "digits",
+    show: Show::Digits,
     floor: 0,
     columns: &[
         ("rate", |moment| ratio(megabytes(moment.now), seconds(moment.now))),

@@ -1,6 +1,6 @@
 //! Write amplification.
 
-use super::Curves;
+use super::{Curves, Show};
 use crate::html::values::ratio;
 use nandscape_sim::metrics::Sample;
 
@@ -8,7 +8,7 @@ pub const CURVES: Curves = Curves {
     kind: "waf",
     title: "Write amplification",
     about: "bytes programmed to flash for each byte that hosts wrote",
-    show: "digits",
+    show: Show::Digits,
     floor: 1,
     columns: &[
         ("waf", |moment| ratio(programs(moment.now) * moment.program_bytes, written(moment.now))),
