@@ -238,7 +238,17 @@ fn a_trace_alone_is_compared_on_a_drive_that_it_fills() {
         assert!(default.contains(part), "{part}: {default}");
     }
     assert!(!default.contains("no-gc"), "{default}");
-    // Any word on the device, and none of that is assumed.
+    // A key changes that drive.
+    let slow = table(&["--set", "device.timing.program=4ms", "--set", "ftl.op=0.1"]);
+    assert!(
+        slow.contains("dc-tlc-28op") && slow.contains("fitted") && !slow.contains("ftl.op=0.07"),
+        "{slow}"
+    );
+    let empty = table(&["--precondition", "none"]);
+    assert!(empty.contains("fitted") && !empty.contains("before the counted part"), "{empty}");
+    // Another drive or a size, and none of that is assumed.
+    let sized = table(&["--set", "device.blocks_per_plane=64"]);
+    assert!(!sized.contains("dc-tlc") && !sized.contains("fitted"), "{sized}");
     let said = table(&["--fit", "none"]);
     assert!(said.contains("hsbm-gcl") && said.contains("no-gc") && !said.contains("fitted"), "{said}");
     let all = table(&["--ftl", "all", "--set", "workload.depth=4"]);
@@ -309,4 +319,6 @@ fn lists_of_values_and_recordings_with_files_give_rows_of_their_own() {
     let default = rows(&[recording.to_str().unwrap(), "--limit", "3k"]);
     let streams = "page-map, ftl.op=0.07, ftl.streams=8, host.policy=names";
     assert_eq!(default, ["page-map, ftl.op=0.07", "page-map, ftl.op=0.28", streams]);
+    let one = rows(&[recording.to_str().unwrap(), "--limit", "3k", "--set", "ftl.op=0.1"]);
+    assert_eq!(one, ["page-map", "page-map, ftl.streams=8, host.policy=names"]);
 }
