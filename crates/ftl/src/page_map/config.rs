@@ -250,7 +250,9 @@ pub(super) fn slc<D: FlashDevice>(params: &Params, device: &mut D) -> Result<Opt
         Some(percent) => (percent, f64::from(blocks) / 100.0),
         None => (text, 1.0),
     };
-    let number = number.trim().parse::<f64>().map(|number| (number * scale).ceil());
+    let number = number.trim().parse::<f64>().map(|number| number * scale);
+    // A share that is not 0 is a block at least.
+    let number = number.map(|number| if number > 0.0 { number.round().max(1.0) } else { number });
     let Some(per_plane) = number.ok().filter(|number| (0.0..f64::from(blocks)).contains(number)) else {
         return refused(format!(
             "fewer blocks than the {blocks} of a plane, or a percentage of them such as 2%"
