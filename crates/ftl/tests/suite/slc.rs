@@ -1,5 +1,6 @@
 //! The SLC cache of `page-map`: where writes go, folding in idle time, counts, and what is refused.
 
+use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, BlockState, Cause, Extent, FlashDevice, FlashState, Ftl, Geometry, Hint, Lpn, Mapping, Params,
     SimTime,
@@ -115,8 +116,10 @@ fn what_was_overwritten_in_the_cache_is_erased_without_a_copy() {
 fn folding_a_full_device_collects_for_what_it_copies() {
     let mut layer = layer(&CACHE).unwrap();
     let pages = layer.logical_pages();
+    let mut rng = seeded(1);
+    write(&mut layer, 0..pages);
     for round in 0..20 {
-        write(&mut layer, (0..pages).map(|page| (page * 7 + round) % pages));
+        write(&mut layer, (0..pages).map(|_| below(&mut rng, pages)));
         idle(&mut layer, 10 * SECOND);
         assert!(layer.slc().unwrap().host_pages >= PAGES, "round {round}");
         let left = (0..pages).filter(|page| is_cached(&layer, *page)).count() as u64;

@@ -99,9 +99,9 @@ fn a_flush_costs_a_program_where_the_buffer_is_volatile() {
 #[test]
 fn reads_of_the_cache_take_the_time_of_one_bit_a_cell() {
     let read = |pairs: &[&str]| {
-        let pairs = [pairs, &["workload.depth=1", "workload.precondition=fill"]].concat();
+        let small = ["device.blocks_per_plane=128", "workload.depth=1", "workload.precondition=fill"];
         // What is written first is in the cache.
-        run("uniform:bs=4k,span=200m,count=2000,read=100%", &pairs).latency_ns.read.p50
+        run("uniform:bs=4k,span=200m,count=2000,read=100%", &[&small, pairs].concat()).latency_ns.read.p50
     };
     let (cache, others) = (read(&[]), read(&["ftl.slc_blocks=0"]));
     assert_eq!(others - cache, 60_000 - 25_000, "{cache} ns against {others}");
