@@ -6,8 +6,9 @@
 //! are copied to the host's log, and it is erased. A block whose pages were all overwritten or trimmed is
 //! erased as soon as its turn has come and a write wants it.
 //!
-//! Invariants: a block of the cache has the state [`BlockState::Cache`] while it is free, open or full, so that no
-//! victim policy sees it; `room` is the number of pages that can be programmed in free and open blocks.
+//! Invariants: a block of the cache has the state [`BlockState::Cache`] while it is free, open or full, so
+//! that no victim policy sees it; `room` is the number of pages that can be programmed in free and open
+//! blocks.
 
 use super::{PageMap, logs};
 use crate::victim::BlockState;

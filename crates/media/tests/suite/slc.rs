@@ -1,5 +1,5 @@
-//! Blocks with one bit a cell: which pages they have, and their times, worked out by hand. 1 ns a byte; an array
-//! read takes 20 instead of 50 ns, a program 200 instead of 700 ns.
+//! Blocks with one bit a cell: which pages they have, and their times, worked out by hand. 1 ns a byte; an
+//! array read takes 20 instead of 50 ns, a program 200 instead of 700 ns.
 
 use nandscape_core::{
     Cause, Clocked, Completion, FlashDevice, FlashError, FlashState, Geometry, Issue, Lpn, Oob, Ppn, Sender,

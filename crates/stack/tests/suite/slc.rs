@@ -1,5 +1,6 @@
-//! `client-tlc`: the cliff behind the SLC cache, pauses that empty it, what a flush costs, its images, notes, and
-//! what is refused. The drive has 16 GiB here, and shorter blocks, so that it has as many as the whole one is to have.
+//! `client-tlc`: the cliff behind the SLC cache, pauses that empty it, what a flush costs, its images, notes,
+//! and what is refused. The drive has 16 GiB here and shorter blocks, so that as many can be open as on the
+//! whole one.
 
 use crate::support;
 use nandscape_core::command::Payload;
