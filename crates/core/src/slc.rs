@@ -1,7 +1,6 @@
 //! Blocks that are used with one bit a cell: programmed faster, read faster, and smaller.
 
 use crate::addr::{BlockId, Ppn};
-use crate::device::FlashError;
 use crate::divide::Divider;
 use crate::geometry::Geometry;
 
@@ -55,13 +54,10 @@ impl SlcBlocks {
         if others < self.bits { 1 } else { others / self.bits }
     }
 
-    /// The rule that they add to those of every device: a page that does not exist cannot be programmed.
-    pub const fn check_program(&self, page: Ppn) -> Result<(), FlashError> {
+    /// Whether a page number stands for no page, and cannot be programmed.
+    pub const fn lacks(&self, page: Ppn) -> bool {
         let (block, index) = self.pages_per_block.split(page.0);
-        if index >= self.pages && self.contains(BlockId(block)) {
-            return Err(FlashError::OutOfOrder { page, expected: self.pages });
-        }
-        Ok(())
+        index >= self.pages && self.contains(BlockId(block))
     }
 }
 
@@ -84,7 +80,7 @@ mod tests {
         let slc = SlcBlocks::new(&geometry, 1, 2, 3).unwrap();
         let blocks: Vec<u32> = (0..20).filter(|block| slc.contains(BlockId(*block))).collect();
         assert_eq!((blocks, slc.pages()), (vec![0, 1, 5, 6, 10, 11, 15, 16], 2));
-        let refused = |page| slc.check_program(Ppn(page)).is_err();
+        let refused = |page| slc.lacks(Ppn(page));
         assert_eq!(
             (refused(1), refused(2), refused(6), refused(14), refused(20)),
             (false, true, true, false, false)

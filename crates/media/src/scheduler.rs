@@ -7,7 +7,7 @@ mod options;
 pub mod read_first;
 pub mod serial;
 
-pub use options::{GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, WriteBuffer};
+pub use options::{BlockTimes, GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, WriteBuffer};
 
 use nandscape_core::{Clocked, Geometry, Info, Ppn, Sender, SimTime, SlcBlocks, Token, Way};
 
@@ -109,7 +109,7 @@ pub trait Scheduler: Clocked {
         Token::NONE
     }
 
-    /// These blocks have one bit a cell from now on. A scheduler without times for them ([`Options::slc`])
+    /// These blocks have one bit a cell from now on. A scheduler without times for them ([`BlockTimes::slc`])
     /// takes them for blocks like all others.
     fn use_slc(&mut self, _blocks: SlcBlocks) {}
 

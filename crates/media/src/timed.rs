@@ -389,8 +389,8 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> FlashResult<Token> {
-        if let Some(slc) = &self.slc {
-            slc.check_program(page)?;
+        if let Some(slc) = self.slc.filter(|slc| slc.lacks(page)) {
+            return Err(FlashError::OutOfOrder { page, expected: slc.pages() });
         }
         if let Err(error) = self.medium.program(page, oob, data) {
             return Err(self.failed(error, issue));

@@ -4,7 +4,9 @@ use crate::keys::Result;
 use nandscape_core::params::Typed;
 use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
 use nandscape_media::scheduler::{Follows, PARALLEL, SCHEDULERS, SchedulerEntry};
-use nandscape_media::{GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, Timing, WriteBuffer};
+use nandscape_media::{
+    BlockTimes, GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, Timing, WriteBuffer,
+};
 
 keys! { PARAMS:
     MODE: String = choice(&["serial", "parallel"]) or "parallel",
@@ -123,8 +125,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         program_jitter: share(timing, PROGRAM_JITTER)?,
         program_pages: timing.get(PROGRAM_PAGES).unwrap_or(1),
         read_pages: timing.get(READ_PAGES).unwrap_or(1),
-        slc: slc(timing)?,
-        erase_page_ns: time(timing, ERASE_PAGE)?,
+        blocks: BlockTimes { erase_page_ns: time(timing, ERASE_PAGE)?, slc: slc(timing)? },
         core_ns: time(timing, CHANNEL_COMMAND)?,
         decode_ns: time(timing, CHANNEL_DECODE)?,
         data_out_ns: time(timing, DATA_OUT)?,

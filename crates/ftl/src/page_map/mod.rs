@@ -65,7 +65,6 @@ pub struct PageMap<D> {
     blocks: Blocks,
     domains: Vec<Domain>,
     placement: Placement,
-    unmapped_stripe: Option<Stripe>,
     page_bytes: u32,
     /// log2 of the page's bytes; 64 if they are no power of two.
     page_shift: u32,
@@ -98,6 +97,8 @@ struct Rules {
     /// Collection is put off ([`Deferral::defer_collection`]).
     deferred: bool,
     rmw: bool,
+    /// Striping for the static place of unmapped pages, if their reads cost anything.
+    unmapped_stripe: Option<Stripe>,
     /// Divides by the pages that lie in one flash page.
     units_per_page: Divider,
 }
@@ -141,7 +142,6 @@ impl<D: FlashDevice> PageMap<D> {
             host_bytes_before: vec![0; config.persistent.len().max(1)],
             domains,
             placement: config.placement,
-            unmapped_stripe: config.unmapped_stripe,
             page_bytes: geometry.page_bytes,
             page_shift: if geometry.page_bytes.is_power_of_two() {
                 geometry.page_bytes.trailing_zeros()
@@ -159,6 +159,7 @@ impl<D: FlashDevice> PageMap<D> {
                 gc_step: config.gc_step,
                 deferred: false,
                 rmw: config.rmw,
+                unmapped_stripe: config.unmapped_stripe,
                 units_per_page: Divider::new(device.capabilities().units_per_page),
             },
             trouble: Trouble {
@@ -490,6 +491,7 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
 
     fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
+        assert_eq!(self.host_bytes_before.len(), self.host_bytes.len(), "logs of the host");
         self.host_bytes_before.copy_from_slice(&self.host_bytes);
         if let Some(slc) = &mut self.slc {
             slc.host_pages = 0;

@@ -45,7 +45,7 @@ impl<D: FlashDevice> PageMap<D> {
                 if let Some(part) = part {
                     part.fill(0);
                 }
-                match &self.unmapped_stripe {
+                match &self.rules.unmapped_stripe {
                     Some(stripe) => {
                         let place = self.static_place(stripe, span.lpn);
                         self.device.read_unmapped(place, span.len, Issue { held: 0, ..issue })?

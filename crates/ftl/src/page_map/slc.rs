@@ -104,6 +104,7 @@ impl Slc {
         }
         loop {
             let lane = &mut self.lanes[self.cursor];
+            debug_assert!(lane.next <= lane.end, "page {} of block {} of the cache", lane.next, lane.block);
             if lane.next < lane.end {
                 return Some((Ppn(lane.next), lane.block));
             }
@@ -132,6 +133,7 @@ impl Slc {
     /// The page at the cursor was programmed.
     #[inline]
     fn programmed(&mut self) {
+        debug_assert!(self.room > 0, "a page was programmed in a cache that is full");
         self.room -= 1;
         self.host_pages += 1;
         let width = self.width;
@@ -149,6 +151,7 @@ impl Slc {
     /// Takes over a block that was written to page `next` when the device was last used. Those of the cache
     /// come in the order in which they were begun.
     pub fn adopt(&mut self, block: u32, next: u32) {
+        assert!(next > 0, "block {block} of the cache holds pages, and is erased");
         let lane = &self.lanes[(block / self.blocks_per_lane) as usize];
         if next < self.blocks.pages() && lane.next == lane.end {
             self.open(block, next);
@@ -161,6 +164,7 @@ impl Slc {
     /// The block at the cursor failed a program. Gives the block.
     fn abandon(&mut self) -> u32 {
         let lane = &mut self.lanes[self.cursor];
+        assert!(lane.next < lane.end, "block {} of the cache failed a program, and is full", lane.block);
         self.room -= u64::from(lane.end - lane.next);
         (lane.next, lane.border, lane.end) = (0, 0, 0);
         lane.block
@@ -168,6 +172,7 @@ impl Slc {
 
     /// A block was emptied and erased.
     pub fn release(&mut self, block: u32) {
+        assert!(self.blocks.contains(BlockId(block)), "block {block} is none of the cache's");
         self.lanes[(block / self.blocks_per_lane) as usize].free.push_back(block);
         self.room += u64::from(self.blocks.pages());
     }
@@ -254,6 +259,7 @@ impl<D: FlashDevice> PageMap<D> {
             let oob = Oob { lpn, stream: logs::HOST as u16, seq: self.seq };
             match self.device.program(page, oob, transfer, data, issue) {
                 Ok(done) => {
+                    debug_assert_eq!(self.blocks.block_of(page), block, "the block of {page:?} of the cache");
                     slc.programmed();
                     self.seq += 1;
                     self.blocks.set(page, block);
@@ -294,7 +300,8 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// A block of the cache could not be emptied or erased, and stays what it was.
     pub(super) fn keep_cached(&mut self, block: u32) {
-        self.blocks.infos[block as usize].state = BlockState::Cache;
+        let state = std::mem::replace(&mut self.blocks.infos[block as usize].state, BlockState::Cache);
+        assert_eq!(state, BlockState::Victim, "block {block}, which was to be emptied");
         self.slc.as_deref_mut().expect("a block of it").take_back(block);
     }
 

@@ -6,7 +6,8 @@ use nandscape_core::{
     SimTime, SlcBlocks, Token,
 };
 use nandscape_media::{
-    Nand, NandOptions, Options, ReadFirst, Scheduler, SlcTiming, Timed, TimedOp, Timing, WriteBuffer,
+    BlockTimes, Nand, NandOptions, Options, ReadFirst, Scheduler, SlcTiming, Timed, TimedOp, Timing,
+    WriteBuffer,
 };
 
 /// A die with a plane of 4 blocks of 6 pages.
@@ -35,7 +36,8 @@ fn blocks() -> SlcBlocks {
 }
 
 fn scheduler(options: Options) -> ReadFirst {
-    let options = Options { slc: Some(SlcTiming { read_ns: 20, program_ns: 200 }), ..options };
+    let slc = Some(SlcTiming { read_ns: 20, program_ns: 200 });
+    let options = Options { blocks: BlockTimes { slc, ..BlockTimes::default() }, ..options };
     let mut scheduler = ReadFirst::with_options(&GEOMETRY, &TIMING, &options);
     scheduler.use_slc(blocks());
     scheduler

@@ -102,7 +102,7 @@ pub(super) fn units(
 /// Refuses an SLC cache whose blocks have no times of their own.
 pub(super) fn check_slc(ftl: &Params, options: &Options) -> Result<()> {
     let asked = ftl.find(page_map::SLC_BLOCKS).is_some_and(|text| !["0", "0%"].contains(&text.trim()));
-    if asked && options.slc.is_none() {
+    if asked && options.blocks.slc.is_none() {
         let expected = "0 without device.timing.slc_program and device.timing.slc_read";
         return Err(ftl.error(page_map::SLC_BLOCKS, expected).into());
     }

@@ -271,8 +271,8 @@ impl<O: OutOfBand> FlashDevice<O> for CrashDevice<O> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> FlashResult<Token> {
-        if let Some(slc) = &self.slc {
-            slc.check_program(page)?;
+        if let Some(slc) = self.slc.filter(|slc| slc.lacks(page)) {
+            return Err(FlashError::OutOfOrder { page, expected: slc.pages() });
         }
         let mut core = lock(&self.core);
         if let Err(error) = core.medium.program(page, oob, data) {

@@ -425,7 +425,7 @@ impl Scheduler for ReadFirst {
     }
 
     fn use_slc(&mut self, blocks: SlcBlocks) {
-        self.rules.slc = self.rules.options.slc.map(|times| (blocks, times));
+        self.rules.slc = self.rules.options.blocks.slc.map(|times| (blocks, times));
     }
 
     fn reset(&mut self, at: SimTime) {
