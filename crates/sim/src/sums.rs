@@ -62,7 +62,7 @@ pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
 
 /// The SLC caches of translation layers, together; `None` without any.
 pub fn slc(layers: Layers<'_>) -> Option<SlcStatus> {
-    layers.iter().filter_map(|layer| layer.slc()).reduce(|sum, slc| SlcStatus {
+    layers.iter().filter_map(nandscape_core::Mapping::slc).reduce(|sum, slc| SlcStatus {
         capacity_bytes: sum.capacity_bytes + slc.capacity_bytes,
         host_pages: sum.host_pages + slc.host_pages,
     })

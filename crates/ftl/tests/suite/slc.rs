@@ -1,10 +1,7 @@
 //! The SLC cache of `page-map`: where writes go, folding in idle time, counts, and what is refused.
 
 use nandscape_core::rng::{below, seeded};
-use nandscape_core::{
-    BlockId, BlockState, Cause, Extent, FlashDevice, FlashState, Ftl, Geometry, Hint, Lpn, Mapping, Params,
-    SimTime,
-};
+use nandscape_core::{BlockId, Cause, Extent, Ftl, Geometry, Hint, Lpn, Mapping, Params, SimTime};
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed, Timing};
 use std::collections::BTreeMap;
