@@ -23,9 +23,11 @@ pub enum Cause {
     Finish = 5,
     /// Cleaning by a file system of the host, over a device that may collect as well.
     Clean = 6,
+    /// Moves from an SLC cache, and erases of its blocks.
+    Fold = 7,
 }
 
-words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear", Finish = "finish", Clean = "clean");
+words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear", Finish = "finish", Clean = "clean", Fold = "fold");
 
 /// Numbers of flash operations: pages programmed, pages read, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ use crate::cause::{Cause, CauseTable, OpCounts};
 use crate::clock::{Clocked, Token};
 use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
+use crate::slc::SlcBlocks;
 use crate::time::SimTime;
 use std::fmt;
 
@@ -505,6 +506,13 @@ pub trait FlashState: Clocked + BlockState {
     /// ([`MapJournal::drop_pages`]), is what `reach` asks for. For programs that is at once unless the device
     /// answers them from a volatile buffer.
     fn barrier(&mut self, reach: Barrier, at: SimTime) -> FlashResult<Token>;
+
+    /// From now on these blocks are used with one bit a cell; `false` if the device cannot do that. To be
+    /// said before anything is programmed or read.
+    fn use_slc(&mut self, blocks: SlcBlocks) -> bool {
+        let _ = blocks;
+        false
+    }
 
     /// What keeps the map of logical pages over a loss of power, where there is such a thing.
     fn journal(&self) -> Option<&dyn MapJournal> {

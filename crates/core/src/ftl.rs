@@ -120,6 +120,15 @@ pub struct QuietRoom {
     pub least_pages: u64,
 }
 
+/// The SLC cache of a translation layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlcStatus {
+    /// Bytes that its good blocks hold.
+    pub capacity_bytes: u64,
+    /// Pages that the host wrote to it since the last reset.
+    pub host_pages: u64,
+}
+
 /// What a translation layer costs, and how its space is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -166,6 +175,11 @@ pub trait Mapping {
 
     /// Starts counting anew. The map and the wear stay.
     fn reset_stats(&mut self);
+
+    /// Its SLC cache; `None` without one.
+    fn slc(&self) -> Option<SlcStatus> {
+        None
+    }
 
     /// Cost and space.
     fn cost(&self) -> Cost;

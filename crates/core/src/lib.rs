@@ -51,6 +51,7 @@ pub mod recovery;
 pub mod registry;
 pub mod rng;
 pub mod sample;
+pub mod slc;
 pub mod store;
 pub mod subsystem;
 pub mod time;
@@ -73,7 +74,7 @@ pub use divide::{Divider, Splitter};
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
 pub use ftl::{
     Allocation, Cost, Deferral, FlashLayer, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs,
-    Mapping, QuietRoom,
+    Mapping, QuietRoom, SlcStatus,
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout, scaled_blocks};
 pub use inspect::{
@@ -93,6 +94,7 @@ pub use placement::{FdpReport, PlacementReport, StreamReport};
 pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind};
+pub use slc::SlcBlocks;
 pub use store::{Applied, Regions, Store, StoreShape};
 pub use subsystem::{Layered, NamespaceInfo, Submitted, Subsystem};
 pub use time::SimTime;

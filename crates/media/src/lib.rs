@@ -23,7 +23,8 @@ pub use scheduler::fifo::Fifo;
 pub use scheduler::read_first::ReadFirst;
 pub use scheduler::serial::Serial;
 pub use scheduler::{
-    GcOrder, HostLink, Intake, Options, Scheduler, Suspension, TimedOp, Timing, WriteBuffer,
+    BlockTimes, GcOrder, HostLink, Intake, Options, Scheduler, SlcTiming, Suspension, TimedOp, Timing,
+    WriteBuffer,
 };
 pub use timed::Timed;
 pub use units::unit_geometry;

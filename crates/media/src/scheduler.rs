@@ -7,9 +7,9 @@ mod options;
 pub mod read_first;
 pub mod serial;
 
-pub use options::{GcOrder, HostLink, Intake, Options, Suspension, WriteBuffer};
+pub use options::{BlockTimes, GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, WriteBuffer};
 
-use nandscape_core::{Clocked, Geometry, Info, Ppn, Sender, SimTime, Token, Way};
+use nandscape_core::{Clocked, Geometry, Info, Ppn, Sender, SimTime, SlcBlocks, Token, Way};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,10 @@ pub trait Scheduler: Clocked {
     fn barrier(&mut self, _at: SimTime) -> Token {
         Token::NONE
     }
+
+    /// These blocks have one bit a cell from now on. A scheduler without times for them ([`BlockTimes::slc`])
+    /// takes them for blocks like all others.
+    fn use_slc(&mut self, _blocks: SlcBlocks) {}
 
     /// Forgets everything queued; every resource is free at `at`.
     fn reset(&mut self, at: SimTime);

@@ -5,8 +5,8 @@ use crate::units::UnitPages;
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError, FlashResult,
-    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender, SimTime, Token,
-    Way,
+    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender, SimTime,
+    SlcBlocks, Token, Way,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -19,6 +19,8 @@ pub struct Timed<M, S> {
     page_bytes: u32,
     /// Reads of places that hold nothing, which the medium does not see.
     unmapped_reads: u64,
+    /// Blocks with one bit a cell, if there are any.
+    slc: Option<SlcBlocks>,
     /// Where pages as a layer sees them are no flash pages.
     layout: Option<Box<Layout>>,
 }
@@ -43,7 +45,16 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         let capabilities = medium.capabilities();
         let page_bytes = medium.geometry().page_bytes;
         let causes = CauseTable::default();
-        Self { medium, scheduler, causes, capabilities, page_bytes, unmapped_reads: 0, layout: None }
+        Self {
+            medium,
+            scheduler,
+            causes,
+            capabilities,
+            page_bytes,
+            unmapped_reads: 0,
+            slc: None,
+            layout: None,
+        }
     }
 
     /// A device that answers programs from a buffer, which a loss of power empties.
@@ -309,6 +320,16 @@ impl<M: MediumState, S: Scheduler> FlashState for Timed<M, S> {
         Ok(self.scheduler.barrier(at))
     }
 
+    /// Not where pages are compressed, which lie in a block as its size allows.
+    fn use_slc(&mut self, blocks: SlcBlocks) -> bool {
+        let can = !matches!(self.layout.as_deref(), Some(Layout::Packed(_)));
+        if can {
+            self.slc = Some(blocks);
+            self.scheduler.use_slc(blocks);
+        }
+        can
+    }
+
     fn counters(&self) -> &CauseTable {
         &self.causes
     }
@@ -368,6 +389,9 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> FlashResult<Token> {
+        if let Some(slc) = self.slc.filter(|slc| slc.lacks(page)) {
+            return Err(FlashError::OutOfOrder { page, expected: slc.pages() });
+        }
         if let Err(error) = self.medium.program(page, oob, data) {
             return Err(self.failed(error, issue));
         }

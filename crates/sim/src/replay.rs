@@ -324,6 +324,7 @@ impl<'a> Runner<'a> {
         let mut origin = None;
         let mut arrivals = Arrivals::default();
         let mut rounds = sums::page_bytes(sums::first(self.subsystem)).map(Rounds::new);
+        let folds = sums::slc(sums::first(self.subsystem)).is_some();
         let mut ahead = Lookahead::new(&mut *workload);
         while let Some(record) = ahead.next(|record| {
             if let Ok(record) = record {
@@ -344,13 +345,18 @@ impl<'a> Runner<'a> {
                 Pacing::Closed { depth } => now = self.wait_for_slot(now, depth.max(1), recorder)?,
                 Pacing::Open => {
                     let at = record.at.since(*origin.get_or_insert(record.at));
+                    let mut idled = Ok(());
+                    if folds {
+                        idled = sums::fold_until(&mut *self.subsystem, &mut self.outstanding, at);
+                    }
                     self.wait_until(at, recorder);
                     arrivals.arrive(at.as_ns(), self.outstanding.count());
                     now = now.max(at);
                     let idle_from = self.subsystem.idle_from();
-                    if idle_from < now
-                        && let Err(error) = self.subsystem.idle(idle_from, now)
-                    {
+                    if !folds && idle_from < now {
+                        idled = self.subsystem.idle(idle_from, now);
+                    }
+                    if let Err(error) = idled {
                         end.failure = Some(failure(end.issued, &record, &error));
                         break;
                     }

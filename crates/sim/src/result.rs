@@ -19,7 +19,7 @@ pub use zones::{ZoneShown, ZonesResult};
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
     CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, ObjectReport, OpCounts, PlacementReport,
-    StreamReport, WorkloadInfo,
+    SlcStatus, StreamReport, WorkloadInfo,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -271,11 +271,12 @@ pub struct FlashResult {
 }
 
 impl FlashResult {
-    /// From the medium's totals and the counts by cause. Only zones are finished, and only file systems
-    /// clean: without any these causes are absent.
+    /// From the medium's totals and the counts by cause. Only zones are finished, only file systems
+    /// clean and only SLC caches are folded: without any these causes are absent.
     pub fn new(totals: OpCounts, causes: &CauseTable) -> Self {
         let is_there = |cause: &&Cause| {
-            !matches!(**cause, Cause::Finish | Cause::Clean) || causes.get(**cause) != OpCounts::default()
+            !matches!(**cause, Cause::Finish | Cause::Clean | Cause::Fold)
+                || causes.get(**cause) != OpCounts::default()
         };
         Self {
             programs: totals.programs,
@@ -304,6 +305,9 @@ pub struct LayerResult {
     pub gc: GcResult,
     /// Log-block merges.
     pub merges: MergeResult,
+    /// The SLC cache, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slc: Option<SlcStatus>,
 }
 
 impl LayerResult {
@@ -323,6 +327,7 @@ impl LayerResult {
                 evicted: stats.merges_evicted,
                 in_place: stats.in_place_rewrites,
             },
+            slc: None,
         }
     }
 }

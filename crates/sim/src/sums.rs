@@ -6,7 +6,10 @@ use crate::result::{
     placement_of_logs, ratio,
 };
 use nandscape_core::command::HostCounts;
-use nandscape_core::{BlockId, CauseTable, Cost, FtlStats, Layers, OpCounts, Subsystem};
+use nandscape_core::{
+    BlockId, CauseTable, Cost, FtlStats, Layers, NamespaceResult, OpCounts, Outstanding, SimTime, SlcStatus,
+    Subsystem,
+};
 
 /// What hosts asked for, of all namespaces or of those in one set.
 pub fn hosts(subsystem: &dyn Subsystem, set: Option<u16>) -> HostCounts {
@@ -55,6 +58,34 @@ pub fn layers(layers: Layers<'_>) -> (FtlStats, Cost) {
         cost.logical_pages += c.logical_pages;
     }
     (stats, cost)
+}
+
+/// The SLC caches of translation layers, together; `None` without any.
+pub fn slc(layers: Layers<'_>) -> Option<SlcStatus> {
+    layers.iter().filter_map(nandscape_core::Mapping::slc).reduce(|sum, slc| SlcStatus {
+        capacity_bytes: sum.capacity_bytes + slc.capacity_bytes,
+        host_pages: sum.host_pages + slc.host_pages,
+    })
+}
+
+/// Lets a device with an SLC cache fold it in the pause of the host that ends at `until`: step by step, where
+/// only events tell how long a step took.
+pub(crate) fn fold_until<T: Copy>(
+    subsystem: &mut dyn Subsystem,
+    outstanding: &mut Outstanding<T>,
+    until: SimTime,
+) -> NamespaceResult<()> {
+    loop {
+        outstanding.run_events(subsystem, until);
+        let from = subsystem.idle_from();
+        if from >= until {
+            return Ok(());
+        }
+        subsystem.idle(from, until)?;
+        if subsystem.next_event().is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// Pages programmed by the layers under the first namespace.
@@ -161,7 +192,7 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         },
         workload: run.workload,
         waf: waf(subsystem, layers_of_run, flash.programs, &host),
-        layer: LayerResult::new(&stats, &cost),
+        layer: LayerResult { slc: slc(layers_of_run), ..LayerResult::new(&stats, &cost) },
         wear: run.wear,
         speed: Speed::new(&host, run.simulated_ns, 0.0),
         latency_ns: run.latency_ns,

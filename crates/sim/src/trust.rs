@@ -11,8 +11,8 @@ pub use arrivals::Arrivals;
 pub use rounds::Rounds;
 
 use crate::result::{LatencySummary, RunResult, TrustNote};
-use nandscape_core::Info;
 use nandscape_core::units::format_bytes;
+use nandscape_core::{Cause, Info};
 
 /// What checks look at.
 #[derive(Debug)]
@@ -47,6 +47,7 @@ pub static CHECKS: &[Check] = &[
     check("overrun", "1 % of the requests found more than 1024 others under way", "", overrun),
     check("short", "hosts wrote less than the capacity of the device", "[SNIA-PTS]", short),
     check("unsteady", "write amplification of the fifths of a run had not settled", "[SNIA-PTS]", unsteady),
+    check("slc-cache", "hosts wrote, and the SLC cache was never emptied", "", slc_cache),
     check("few-samples", "fewer than 1000 reads, or writes: too few for a 99th percentile", "", few_samples),
 ];
 
@@ -233,6 +234,29 @@ fn unsteady(facts: &Facts<'_>) -> Option<String> {
         shown.join(", "),
         SPREAD * 100.0,
         SLOPE * 100.0
+    ))
+}
+
+fn slc_cache(facts: &Facts<'_>) -> Option<String> {
+    let result = facts.result;
+    let slc = result.layer.slc.filter(|slc| slc.capacity_bytes > 0)?;
+    let wrote = result.host.write_pages;
+    if wrote == 0 || result.flash.cause(Cause::Fold).erases > 0 {
+        return None;
+    }
+    let capacity = format_bytes(slc.capacity_bytes);
+    if slc.host_pages >= wrote {
+        return Some(format!(
+            "all that hosts wrote went to the SLC cache of {capacity}, and nothing of it was folded: rates and \
+             latencies are those of the cache, and write amplification lacks the copies that follow; a load that \
+             writes more than the cache shows the drive behind it"
+        ));
+    }
+    Some(format!(
+        "{:.1} % of what hosts wrote went to the SLC cache of {capacity} and the rest past it: the cache was never \
+         emptied, since hosts were not idle; figures of writes mix both, and a drive that had rested first would \
+         take a cache full at its higher rate; the time stamps of a trace (--depth 0) have pauses",
+        slc.host_pages as f64 / wrote as f64 * 100.0,
     ))
 }
 

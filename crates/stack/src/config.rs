@@ -24,7 +24,7 @@ pub use crate::timing::TIMING;
 use crate::timing::{options_of, scheduler_of, timing_of};
 use cache::CacheConfig;
 pub use device::DEVICE;
-use device::{geometry, nand_options, packing, units};
+use device::{check_slc, geometry, nand_options, packing, units};
 use nandscape_core::registry;
 use nandscape_core::{Geometry, Info, Params, Subsystem, keys};
 use nandscape_ftl::page_map;
@@ -197,6 +197,7 @@ impl StackConfig {
         let timing_options = options_of(&geometry, &timing_params)?;
         let packing = packing(&device, &geometry, timing_options.program_pages)?;
         let units = units(&ftl_params, &device, &geometry, &timing_options.buffer)?;
+        check_slc(&ftl_params, &timing_options)?;
         let seen = seen(&geometry, packing.as_ref(), units.as_ref());
         let mut nand = nand_options(&device, timing_options.program_pages)?;
         // Objects are programmed in order, on every device.

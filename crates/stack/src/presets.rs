@@ -41,6 +41,12 @@ pub static PRESETS: &[Preset] = &[
         include_str!("../presets/dc-tlc-7op.toml"),
     ),
     preset(
+        "client-tlc",
+        "1 TB client TLC drive on 4 channels: SLC cache, volatile write buffer, so that flushes cost; no power-loss protection",
+        "typical data-sheet values, rates of the WD Blue SN550; see the file",
+        include_str!("../presets/client-tlc.toml"),
+    ),
+    preset(
         "thesis",
         "512 MiB open-channel SSD, one page operation at a time, depth 1",
         "[thesis table 3.1], [thesis table 4.1]",

@@ -4,7 +4,9 @@ use crate::keys::Result;
 use nandscape_core::params::Typed;
 use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
 use nandscape_media::scheduler::{Follows, PARALLEL, SCHEDULERS, SchedulerEntry};
-use nandscape_media::{GcOrder, HostLink, Intake, Options, Suspension, Timing, WriteBuffer};
+use nandscape_media::{
+    BlockTimes, GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, Timing, WriteBuffer,
+};
 
 keys! { PARAMS:
     MODE: String = choice(&["serial", "parallel"]) or "parallel",
@@ -25,6 +27,10 @@ keys! { PARAMS:
     READ_PAGES: Option<u32> = int(1, 64),
         "consecutive pages of a block that lie on as many planes, so that reads of them that wait at a die run \
          as one";
+    SLC_PROGRAM: Option<u64> = time(),
+        "array program in blocks with one bit a cell (ftl.slc_blocks), of the pages that the cells of a program \
+         unit then hold";
+    SLC_READ: Option<u64> = time(), "array read of a page in such a block";
     PROGRAM_SPREAD: Option<f64> = share(),
         "most that the program time of a word line is off, the same on every block";
     PROGRAM_JITTER: Option<f64> = share(), "most that each program is off that";
@@ -119,7 +125,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
         program_jitter: share(timing, PROGRAM_JITTER)?,
         program_pages: timing.get(PROGRAM_PAGES).unwrap_or(1),
         read_pages: timing.get(READ_PAGES).unwrap_or(1),
-        erase_page_ns: time(timing, ERASE_PAGE)?,
+        blocks: BlockTimes { erase_page_ns: time(timing, ERASE_PAGE)?, slc: slc(timing)? },
         core_ns: time(timing, CHANNEL_COMMAND)?,
         decode_ns: time(timing, CHANNEL_DECODE)?,
         data_out_ns: time(timing, DATA_OUT)?,
@@ -264,6 +270,20 @@ fn share(timing: &Params, key: Key<Option<f64>>) -> Result<f64, ParamError> {
         Some(share) if share >= 1.0 => Err(timing.error(key, "less than 100%")),
         share => Ok(share.unwrap_or(0.0)),
     }
+}
+
+/// Times of blocks with one bit a cell.
+fn slc(timing: &Params) -> Result<Option<SlcTiming>, ParamError> {
+    if timing.get(SLC_PROGRAM).is_some() != timing.get(SLC_READ).is_some() {
+        let (one, other) = if timing.get(SLC_READ).is_none() {
+            (SLC_READ, "slc_program")
+        } else {
+            (SLC_PROGRAM, "slc_read")
+        };
+        return Err(timing.error(one, format!("a time, since device.timing.{other} is given")));
+    }
+    let (program_ns, read_ns) = (time(timing, SLC_PROGRAM)?, time(timing, SLC_READ)?);
+    Ok(timing.get(SLC_PROGRAM).map(|_| SlcTiming { read_ns, program_ns }))
 }
 
 fn suspension(timing: &Params) -> Result<Suspension, ParamError> {

@@ -16,7 +16,10 @@ pub fn tell_few_blocks(config: &StackConfig, result: &mut RunResult) {
     let geometry = config.seen_geometry();
     let cost = &result.cost;
     let is_scaled = config.value("device.scale").is_some_and(|scale| scale.trim() != "1/1");
-    if !is_scaled || result.flash.erases == 0 || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
+    // Behind an SLC cache writes are slower before anything is erased.
+    let is_past_cache = result.layer.slc.is_some_and(|slc| slc.host_pages < result.host.write_pages);
+    let is_strained = result.flash.erases > 0 || is_past_cache;
+    if !is_scaled || !is_strained || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
         return;
     }
     let share = cost.op_ratio / (1.0 + cost.op_ratio);

@@ -163,7 +163,7 @@ impl Stack {
         stat.host = sums::hosts(subsystem, None);
         stat.flash = sums::flash(layers);
         stat.waf = sums::waf(subsystem, layers, stat.flash.programs, &stat.host);
-        stat.layer = LayerResult::new(&counts, &cost);
+        stat.layer = LayerResult { slc: sums::slc(layers), ..LayerResult::new(&counts, &cost) };
         stat.cost = CostResult::from(cost);
         stat.space.live_pages = counts.live_pages;
         stat.space.live_bytes = counts.live_pages * sums::page_bytes(layers).unwrap_or(0);

@@ -7,7 +7,7 @@ use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Cause, Clocked, FlashDevice, FlashError, FlashResult, FlashState, Issue,
-    JournalRefusal, Lpn, MapJournal, Oob, Ppn, ReadResult, SimTime, Token,
+    JournalRefusal, Lpn, MapJournal, Oob, Ppn, ReadResult, SimTime, SlcBlocks, Token,
 };
 
 impl<D: FlashDevice> BlockState for Journal<D> {
@@ -29,6 +29,11 @@ impl<D: FlashDevice> FlashState for Journal<D> {
         }
         let durable = self.device.barrier(reach, at)?;
         Ok(self.device.join(durable, self.meta.records_done))
+    }
+
+    /// Not if the journal is in one of the blocks.
+    fn use_slc(&mut self, blocks: SlcBlocks) -> bool {
+        !self.meta.pool.iter().any(|block| blocks.contains(*block)) && self.device.use_slc(blocks)
     }
 
     fn journal(&self) -> Option<&dyn MapJournal> {

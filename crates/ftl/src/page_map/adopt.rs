@@ -32,6 +32,14 @@ impl<D: FlashDevice> PageMap<D> {
         }
         // Blocks filled first come first, for policies that look at age.
         used.sort_unstable_by_key(|used| (used.seq, used.block));
+        used.retain(|Used { block, .. }| {
+            let next = self.device.write_pointer(BlockId(*block));
+            let slc = self.slc.as_deref_mut().filter(|slc| slc.blocks.contains(BlockId(*block)));
+            if slc.is_some() {
+                self.seq += u64::from(next);
+            }
+            slc.map(|slc| slc.adopt(*block, next)).is_none()
+        });
         let partly = |used: &Used| self.device.write_pointer(BlockId(used.block)) < self.pages_per_block;
         let (open, full): (Vec<Used>, Vec<Used>) = used.into_iter().partition(partly);
         for Used { block, log, .. } in full {

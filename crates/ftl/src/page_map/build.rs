@@ -7,7 +7,7 @@ use super::marks::DomainShape;
 use super::split::Split;
 use crate::placement::Placement;
 use crate::victim::VictimSetup;
-use nandscape_core::{BlockId, FlashDevice, ParamError, Params};
+use nandscape_core::{BlockId, FlashDevice, ParamError, Params, SlcBlocks};
 
 /// Pages that losses of power in a row may tear while collection is at its tightest: what is torn is only
 /// gained back when its block is collected.
@@ -25,11 +25,13 @@ fn erases_under_way(lanes: u32, blocks: u32, pages_per_block: u32) -> u32 {
     (lanes * 32 / pages_per_block).min(blocks / 64).clamp(1, 32)
 }
 
-/// The collection domains with their watermarks: one for the device, or one for each plane.
+/// The collection domains with their watermarks: one for the device, or one for each plane. Blocks of the SLC
+/// cache are part of none.
 pub(super) fn domains<D: FlashDevice>(
     device: &D,
     params: &Params,
     config: &Config,
+    slc: Option<&SlcBlocks>,
 ) -> Result<Vec<Domain>, ParamError> {
     let geometry = *device.geometry();
     let pages_per_block = geometry.pages_per_block;
@@ -60,7 +62,8 @@ pub(super) fn domains<D: FlashDevice>(
     let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
     let blocks_per_piece = config.blocks_per_piece(params, &geometry, count)?;
     let erase_count = |block: u32| device.erase_count(BlockId(block));
-    let is_good = |block: u32| !device.is_bad(BlockId(block));
+    let is_good =
+        |block: u32| !device.is_bad(BlockId(block)) && slc.is_none_or(|slc| !slc.contains(BlockId(block)));
     let is_erased = |block: u32| is_good(block).then(|| device.write_pointer(BlockId(block)) == 0);
     // One that was written before must open however many blocks have failed since.
     let is_new = device.journal().is_none_or(|journal| journal.recovery().checkpoint == 0);

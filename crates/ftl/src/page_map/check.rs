@@ -26,19 +26,35 @@ impl<D: FlashDevice> PageMap<D> {
             assert_eq!(self.blocks.count_bits(block as u32), info.valid, "valid bits of block {block}");
         }
         for domain in &self.domains {
-            domain.check(&self.blocks.infos, |block| self.device.write_pointer(BlockId(block)));
+            domain.check(
+                &self.blocks.infos,
+                |block| self.device.write_pointer(BlockId(block)),
+                |block| !self.is_slc(block),
+            );
+        }
+        if let Some(slc) = &self.slc {
+            slc.check(
+                |block| self.blocks.infos[block as usize].state,
+                |block| self.device.write_pointer(BlockId(block)),
+            );
         }
     }
 }
 
 impl Domain {
     /// Checks counters, pools and frontiers against the blocks; panics with the values.
-    pub fn check(&self, infos: &[BlockInfo], write_pointer: impl Fn(u32) -> u32) {
-        let range = self.base..self.base + self.blocks;
+    pub fn check(
+        &self,
+        infos: &[BlockInfo],
+        write_pointer: impl Fn(u32) -> u32,
+        is_own: impl Fn(u32) -> bool,
+    ) {
+        let range: Vec<u32> = (self.base..self.base + self.blocks).filter(|block| is_own(*block)).collect();
+        let range = range.into_iter();
         let count = |state| range.clone().filter(|b| infos[*b as usize].state == state).count() as u32;
         assert_eq!(self.counts.sealed, count(BlockState::Sealed), "sealed blocks");
         assert_eq!(self.counts.free_blocks, count(BlockState::Free), "free blocks");
-        assert_eq!(self.counts.good_blocks, self.blocks - count(BlockState::Bad), "good blocks");
+        assert_eq!(self.counts.good_blocks, range.len() as u32 - count(BlockState::Bad), "good blocks");
         let invalid: u64 = range
             .clone()
             .filter(|b| infos[*b as usize].state == BlockState::Sealed)
@@ -93,7 +109,7 @@ impl Domain {
             pieces.check(|local| {
                 let info = infos[(self.base + local) as usize];
                 match info.state {
-                    BlockState::Free | BlockState::Bad => false,
+                    BlockState::Free | BlockState::Bad | BlockState::Cache => false,
                     BlockState::Open | BlockState::Failed => true,
                     BlockState::Sealed | BlockState::Victim => info.valid > 0,
                 }

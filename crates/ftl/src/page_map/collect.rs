@@ -1,5 +1,6 @@
 //! Garbage collection, static wear levelling and what is done about blocks that fail.
 
+use super::logs::HOST;
 use super::{PageMap, ValidPages};
 use crate::parts::base::{LOST, READS};
 use crate::victim::{BlockInfo, BlockState};
@@ -124,6 +125,18 @@ impl<D: FlashDevice> PageMap<D> {
         Ok(())
     }
 
+    /// Collects victims with a gain until so many pages are free; fewer may be if there are none.
+    pub(super) fn collect_up_to(&mut self, domain: usize, free_pages: u64, at: SimTime) -> FtlResult<()> {
+        self.finish_in_hand(domain, at)?;
+        while self.domains[domain].counts.free_pages < free_pages {
+            let mut without_gain = 0;
+            let victim = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0);
+            let Some(victim) = victim else { break };
+            self.collect(domain, victim, Issue::new(at, Cause::Gc))?;
+        }
+        Ok(())
+    }
+
     /// The next victim, if collecting can gain anything and there is room for what the victim holds.
     fn choose(&mut self, domain: usize, without_gain: &mut u64) -> Option<u32> {
         let this = &mut self.domains[domain];
@@ -181,11 +194,16 @@ impl<D: FlashDevice> PageMap<D> {
     }
 
     /// Erases an emptied block, or gives it up. Gives the completion.
-    fn erase(&mut self, domain: usize, victim: u32, issue: Issue) -> FtlResult<Token> {
+    pub(super) fn erase(&mut self, domain: usize, victim: u32, issue: Issue) -> FtlResult<Token> {
         let info = self.blocks.infos[victim as usize];
         assert_eq!((info.valid, info.state), (0, BlockState::Victim), "block {victim}, to be erased");
         self.stats.gc_runs += u64::from(issue.cause == Cause::Gc);
         match self.device.erase(BlockId(victim), issue) {
+            Ok(erased) if self.is_slc(victim) => {
+                self.blocks.infos[victim as usize].state = BlockState::Cache;
+                self.slc.as_deref_mut().expect("a block of it").release(victim);
+                Ok(erased)
+            }
             Ok(erased) => {
                 let all = self.device.join(self.domains[domain].erases.last(), erased);
                 self.domains[domain].erases.submitted(all);
@@ -200,15 +218,23 @@ impl<D: FlashDevice> PageMap<D> {
                 Ok(issue.after)
             }
             Err(error) => {
-                self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+                if self.is_slc(victim) {
+                    self.keep_cached(victim);
+                } else {
+                    self.domains[domain].seal(victim, &mut self.blocks.infos, self.seq);
+                }
                 Err(self.refused(error))
             }
         }
     }
 
     /// Moves up to `most` valid pages of a block. Gives the completion of all the programs.
-    fn empty(&mut self, domain: usize, block: u32, most: u32, issue: Issue) -> FtlResult<Token> {
-        let log = self.domains[domain].target(block, issue.cause == Cause::Wear);
+    pub(super) fn empty(&mut self, domain: usize, block: u32, most: u32, issue: Issue) -> FtlResult<Token> {
+        let log = match issue.cause {
+            // What is folded is as young as what the host writes past the cache.
+            Cause::Fold => HOST,
+            cause => self.domains[domain].target(block, cause == Cause::Wear),
+        };
         let mut buffer = std::mem::take(&mut self.buffer);
         let is_chosen =
             matches!(self.blocks.infos[block as usize].state, BlockState::Victim | BlockState::Failed);
@@ -380,6 +406,11 @@ impl<D: FlashDevice> PageMap<D> {
     /// The block at the cursor of a log failed a program.
     pub(super) fn abandon(&mut self, domain: usize, log: usize) {
         let block = self.domains[domain].abandon(log, &mut self.blocks.infos);
+        self.note_failed(domain, block);
+    }
+
+    /// A block failed a program, and is to be emptied and given up.
+    pub(super) fn note_failed(&mut self, domain: usize, block: u32) {
         let failed = &self.trouble.failed;
         assert!(!failed.contains(&(domain, block)), "block {block} failed twice: {failed:?}");
         self.trouble.failed.push((domain, block));
@@ -396,6 +427,11 @@ impl<D: FlashDevice> PageMap<D> {
         let count = self.device.erase_count(BlockId(block));
         self.device.mark_bad(BlockId(block));
         self.trouble.has_lost_blocks = true;
+        if self.is_slc(block) {
+            self.blocks.infos[block as usize].state = BlockState::Bad;
+            self.slc.as_deref_mut().expect("a block of it").retire();
+            return;
+        }
         let this = &mut self.domains[domain];
         assert!(this.owns(block), "block {block} is given up by {this:?}");
         this.retire(block, count, &mut self.blocks.infos);

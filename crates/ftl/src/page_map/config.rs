@@ -3,7 +3,7 @@
 use crate::placement::{ALLOCATION_ORDER, Placement, Stripe};
 use crate::victim::{self, D, SEED, VictimEntry};
 use crate::wear::{self, WEAR_THRESHOLD, WearEntry};
-use nandscape_core::{Geometry, Info, Key, Param, ParamError, Params, keys, units};
+use nandscape_core::{FlashDevice, Geometry, Info, Key, Param, ParamError, Params, SlcBlocks, keys, units};
 
 keys! { PARAMS:
     OP: f64 = float(0.0, 1000.0) or "0.28",
@@ -48,6 +48,12 @@ keys! { PARAMS:
         "erased space at which background GC stops, in the unit of gc_low; default: twice gc_high";
     WEAR: String = choice(&["none", "dynamic", "static"]) or "none", "wear levelling";
     WEAR_THRESHOLD;
+    pub SLC_BLOCKS: String = text() or "0",
+        "SLC cache: so many blocks of each plane (or % of them) are used with one bit a cell, take host writes \
+         first, and are folded while the host is idle; they are no part of op";
+    CELL_BITS: u32 = int(2, 5) or "3", "bits of a cell in all other blocks, where there is an SLC cache";
+    pub(super) SLC_FOLD_AFTER: u64 = time() or "10ms",
+        "the host is idle so long before a block of the SLC cache is folded";
     UNMAPPED_READ: String = choice(&["none", "flash"]) or "none",
         "reads of unmapped pages: none costs nothing, flash reads the page's static place once";
     pub(super) RMW: bool = flag() or "true",
@@ -233,6 +239,40 @@ pub fn unit_bytes(params: &Params) -> Result<Option<u32>, ParamError> {
     let bytes = units::parse_size(text).ok().and_then(|bytes| u32::try_from(bytes).ok());
     let bytes = bytes.filter(|bytes| *bytes > 0);
     bytes.map(Some).ok_or_else(|| params.error(UNIT, "page, or a size such as 4KiB"))
+}
+
+/// The blocks of the SLC cache, which the device knows of from now on.
+pub(super) fn slc<D: FlashDevice>(params: &Params, device: &mut D) -> Result<Option<SlcBlocks>, ParamError> {
+    let (geometry, text) = (*device.geometry(), params.get(SLC_BLOCKS).trim());
+    let refused = |expected: String| Err(params.error(SLC_BLOCKS, expected));
+    let blocks = geometry.blocks_per_plane;
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent, f64::from(blocks) / 100.0),
+        None => (text, 1.0),
+    };
+    let number = number.trim().parse::<f64>().map(|number| number * scale);
+    // A share that is not 0 is a block at least.
+    let number = number.map(|number| if number > 0.0 { number.round().max(1.0) } else { number });
+    let Some(per_plane) = number.ok().filter(|number| (0.0..f64::from(blocks)).contains(number)) else {
+        return refused(format!(
+            "fewer blocks than the {blocks} of a plane, or a percentage of them such as 2%"
+        ));
+    };
+    if per_plane == 0.0 {
+        return Ok(None);
+    }
+    if params.get(STREAMS) > 0 || params.get(ALLOCATION) == "static" {
+        return refused("0 with ftl.streams or ftl.allocation = static".to_owned());
+    }
+    let bits = params.get(CELL_BITS);
+    let units = device.capabilities().units_per_page;
+    let Some(slc) = SlcBlocks::new(&geometry, units, per_plane as u32, bits) else {
+        return refused(format!("0 with blocks shorter than {bits} flash pages (ftl.cell_bits)"));
+    };
+    if device.use_slc(slc) {
+        return Ok(Some(slc));
+    }
+    refused("0 on a device without SLC mode, or one so small that its journal is in these blocks".to_owned())
 }
 
 /// The key that says how much of the device is logical capacity.

@@ -32,11 +32,12 @@ mod marks;
 mod partial;
 mod pieces;
 mod pool;
+mod slc;
 mod split;
 mod streams;
 
 pub use blocks::{Blocks, ValidPages};
-pub use config::{GC_ISOLATION, INFO, STREAMS, UNIT, unit_bytes};
+pub use config::{GC_ISOLATION, INFO, SLC_BLOCKS, STREAMS, UNIT, unit_bytes};
 pub use map::{Ahead, Map};
 
 use crate::error::{BuildResult, FtlBuildError};
@@ -51,8 +52,9 @@ use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     Allocation, Barrier, BlockId, Cause, Cost, Deferral, Divider, Extent, FlashDevice, FlashError,
     FlashLayer, FlashState, Ftl, FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn,
-    QuietRoom, SimTime, Token,
+    QuietRoom, SimTime, SlcStatus, Token,
 };
+use slc::Slc;
 
 /// The page-mapped translation layer over a device.
 #[derive(Debug)]
@@ -63,7 +65,6 @@ pub struct PageMap<D> {
     blocks: Blocks,
     domains: Vec<Domain>,
     placement: Placement,
-    unmapped_stripe: Option<Stripe>,
     page_bytes: u32,
     /// log2 of the page's bytes; 64 if they are no power of two.
     page_shift: u32,
@@ -74,6 +75,8 @@ pub struct PageMap<D> {
     seq: u64,
     stats: FtlStats,
     rules: Rules,
+    /// Blocks that take host writes first, if there are any.
+    slc: Option<Box<Slc>>,
     trouble: Trouble,
     /// Bytes that the host wrote to each log so far, and until the last reset of the counters.
     host_bytes: Vec<u64>,
@@ -94,6 +97,8 @@ struct Rules {
     /// Collection is put off ([`Deferral::defer_collection`]).
     deferred: bool,
     rmw: bool,
+    /// Striping for the static place of unmapped pages, if their reads cost anything.
+    unmapped_stripe: Option<Stripe>,
     /// Divides by the pages that lie in one flash page.
     units_per_page: Divider,
 }
@@ -115,17 +120,19 @@ impl<D: FlashDevice> PageMap<D> {
     ///
     /// Errors name the key: a capacity that leaves too few spare blocks for the open blocks and the
     /// watermark, watermarks out of order, `rmw = false` on a device that stores data.
-    pub fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
+    pub fn new(mut device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let geometry = *device.geometry();
+        let slc = config::slc(params, &mut device)?;
         // Blocks that failed since the device was new count, so that its capacity stays.
-        let counts = |block| !device.is_bad(block) || is_grown_bad(&device, block);
+        let is_slc = |block| slc.is_some_and(|slc| slc.contains(block));
+        let counts = |block| (!device.is_bad(block) || is_grown_bad(&device, block)) && !is_slc(block);
         let good_blocks = (0..geometry.blocks()).filter(|block| counts(BlockId(*block))).count() as u64;
         let config = Config::new(params, &geometry, good_blocks)?;
         let stores_data = device.capabilities().stores_data;
         if stores_data && !config.rmw {
             return Err(params.error(config::RMW, "true on a device that stores data").into());
         }
-        let domains = build::domains(&device, params, &config)?;
+        let domains = build::domains(&device, params, &config, slc.as_ref())?;
         let levels_wear = domains.iter().any(|domain| domain.wear.migrates());
         let mut this = Self {
             map: Map::new(config.logical_pages),
@@ -135,7 +142,6 @@ impl<D: FlashDevice> PageMap<D> {
             host_bytes_before: vec![0; config.persistent.len().max(1)],
             domains,
             placement: config.placement,
-            unmapped_stripe: config.unmapped_stripe,
             page_bytes: geometry.page_bytes,
             page_shift: if geometry.page_bytes.is_power_of_two() {
                 geometry.page_bytes.trailing_zeros()
@@ -153,6 +159,7 @@ impl<D: FlashDevice> PageMap<D> {
                 gc_step: config.gc_step,
                 deferred: false,
                 rmw: config.rmw,
+                unmapped_stripe: config.unmapped_stripe,
                 units_per_page: Divider::new(device.capabilities().units_per_page),
             },
             trouble: Trouble {
@@ -163,6 +170,7 @@ impl<D: FlashDevice> PageMap<D> {
             },
             moves: Vec::with_capacity(geometry.pages_per_block as usize),
             buffer: if stores_data { vec![0; geometry.page_bytes as usize] } else { Vec::new() },
+            slc: slc.map(|slc| Box::new(Slc::new(&device, slc, params.get(config::SLC_FOLD_AFTER)))),
             device,
         };
         let mut is_erased = true;
@@ -171,6 +179,9 @@ impl<D: FlashDevice> PageMap<D> {
                 this.blocks.infos[block as usize].state = BlockState::Bad;
             } else {
                 is_erased &= this.device.write_pointer(BlockId(block)) == 0;
+                if this.is_slc(block) {
+                    this.blocks.infos[block as usize].state = BlockState::Cache;
+                }
             }
         }
         if !is_erased {
@@ -213,7 +224,7 @@ impl<D: FlashDevice> PageMap<D> {
         let issue = Issue::new(at, Cause::Host);
         // Likely a cache miss: asked for now, the entry arrives while the program is submitted.
         let old = self.map.get(span.lpn);
-        let (page, done) = match self.append(domain, log, span.lpn, None, self.page_bytes, data, issue) {
+        let (page, done) = match self.append_host(domain, log, span.lpn, self.page_bytes, data, issue) {
             Ok(written) => written,
             Err(error) => {
                 self.make_room_after(error, domain, log, at)?;
@@ -306,6 +317,25 @@ impl<D: FlashDevice> PageMap<D> {
         }
     }
 
+    /// Programs a page that the host writes, in the SLC cache if there is one with room.
+    #[inline(always)]
+    fn append_host(
+        &mut self,
+        domain: usize,
+        log: usize,
+        lpn: Lpn,
+        transfer: u32,
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> FtlResult<(Ppn, Token)> {
+        if self.slc.is_some()
+            && let Some(written) = self.append_cached(lpn, transfer, data, issue)?
+        {
+            return Ok(written);
+        }
+        self.append(domain, log, lpn, None, transfer, data, issue)
+    }
+
     /// As [`Self::append`] of a whole host page, out of line.
     #[cold]
     #[inline(never)]
@@ -351,6 +381,9 @@ pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> Bui
 impl<D: FlashDevice> Ftl for PageMap<D> {
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;
+        if let Some(slc) = &mut self.slc {
+            slc.note_command(at);
+        }
         self.read_spans(extent, data, at)
     }
 
@@ -413,11 +446,11 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
     }
 
     fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()> {
-        if self.rules.background_gc && !self.rules.deferred {
-            self.collect_in_background(at, until)
-        } else {
-            Ok(())
+        if self.rules.deferred {
+            return Ok(());
         }
+        self.fold_while_idle(at, until)?;
+        if self.rules.background_gc { self.collect_in_background(at, until) } else { Ok(()) }
     }
 
     fn device_mut(&mut self) -> &mut dyn FlashState {
@@ -458,7 +491,15 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
 
     fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
+        assert_eq!(self.host_bytes_before.len(), self.host_bytes.len(), "logs of the host");
         self.host_bytes_before.copy_from_slice(&self.host_bytes);
+        if let Some(slc) = &mut self.slc {
+            slc.host_pages = 0;
+        }
+    }
+
+    fn slc(&self) -> Option<SlcStatus> {
+        self.slc.as_ref().map(|slc| slc.status(self.page_bytes))
     }
 
     fn cost(&self) -> Cost {
@@ -473,7 +514,8 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
                 + self.sectors.bytes()
                 + self.blocks.bytes()
                 + policy_bytes
-                + log_bytes,
+                + log_bytes
+                + self.slc.as_ref().map_or(0, |slc| slc.bytes()),
             host_dram_bytes: 0,
             usable_bytes: self.capacity_bytes,
             total_blocks: good,

@@ -45,7 +45,7 @@ impl<D: FlashDevice> PageMap<D> {
                 if let Some(part) = part {
                     part.fill(0);
                 }
-                match &self.unmapped_stripe {
+                match &self.rules.unmapped_stripe {
                     Some(stripe) => {
                         let place = self.static_place(stripe, span.lpn);
                         self.device.read_unmapped(place, span.len, Issue { held: 0, ..issue })?
@@ -128,7 +128,7 @@ impl<D: FlashDevice> PageMap<D> {
             }
         }
         let data = stores_data.then_some(&*buffer);
-        let (page, done) = self.append(domain, log, span.lpn, None, transfer, data, issue)?;
+        let (page, done) = self.append_host(domain, log, span.lpn, transfer, data, issue)?;
         self.sectors.set(span.lpn, held | touched);
         self.remap(domain, span.lpn, page, old);
         Ok(done)

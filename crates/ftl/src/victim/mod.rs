@@ -46,6 +46,8 @@ pub enum BlockState {
     Victim,
     /// Failed a program: to be emptied and given up.
     Failed,
+    /// Of the SLC cache, which knows more; never a candidate.
+    Cache,
     /// Bad from the factory or given up.
     Bad,
 }

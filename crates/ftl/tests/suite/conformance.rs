@@ -52,6 +52,16 @@ fn numbers(name: &str) -> Vec<Typed> {
             &[("logs", "3"), ("pn", "2"), ("identity", "covering")],
             &[("logs", "2"), ("bn", "2"), ("log_victim", "lru")],
         ],
+        "page-map" => &[
+            &[("slc_blocks", "1"), ("slc_fold_after", "0ns")],
+            &[("slc_blocks", "2"), ("cell_bits", "2"), ("slc_fold_after", "0ns"), ("gc_step", "3")],
+            &[
+                ("slc_blocks", "25%"),
+                ("cell_bits", "4"),
+                ("slc_fold_after", "0ns"),
+                ("gc_frontier", "shared"),
+            ],
+        ],
         _ => &[],
     };
     let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());

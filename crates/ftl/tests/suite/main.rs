@@ -9,6 +9,7 @@ mod golden;
 mod journal;
 mod order;
 mod page_map;
+mod slc;
 mod streams;
 mod support;
 mod unreadable;

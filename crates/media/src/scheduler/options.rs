@@ -58,6 +58,25 @@ impl Default for Intake {
     }
 }
 
+/// Times of the array in blocks with one bit a cell ([`nandscape_core::SlcBlocks`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcTiming {
+    /// Array read of a page, in nanoseconds.
+    pub read_ns: u64,
+    /// Array program, in nanoseconds: of as many pages as have the cells of a program unit of other blocks.
+    /// It varies by [`Options::program_jitter`], not from word line to word line.
+    pub program_ns: u64,
+}
+
+/// Times that depend on the block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockTimes {
+    /// An erase takes so much longer for each page of the block that was programmed, in nanoseconds.
+    pub erase_page_ns: u64,
+    /// Times of blocks with one bit a cell; `None`: those of all others.
+    pub slc: Option<SlcTiming>,
+}
+
 /// How reads stop a program or an erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Suspension {
@@ -113,8 +132,8 @@ pub struct Options {
     /// Consecutive pages of a block that lie on as many planes: reads of them that wait at a die run as one.
     /// Not together with `multi_plane`.
     pub read_pages: u32,
-    /// An erase takes so much longer for each page of the block that was programmed, in nanoseconds.
-    pub erase_page_ns: u64,
+    /// Times that depend on the block.
+    pub blocks: BlockTimes,
     /// A channel's command core is busy so long with each read, in nanoseconds.
     pub core_ns: u64,
     /// A channel's decoder is busy so long with each read, in nanoseconds.
@@ -154,7 +173,7 @@ impl Default for Options {
             program_jitter: 0.0,
             program_pages: 1,
             read_pages: 1,
-            erase_page_ns: 0,
+            blocks: BlockTimes::default(),
             core_ns: 0,
             decode_ns: 0,
             data_out_ns: 0,

@@ -8,3 +8,4 @@ mod read_first;
 mod reference;
 mod room;
 mod sets;
+mod slc;

@@ -3,7 +3,7 @@
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
     FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn,
-    ReadResult, Sender, SimTime, Token, UnitId, Way,
+    ReadResult, Sender, SimTime, SlcBlocks, Token, UnitId, Way,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -239,6 +239,12 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
 
     fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token {
         self.device().pass(way, bytes, at, after)
+    }
+
+    /// For the whole device: every set has the same keys, and the mode of a block follows from its number in
+    /// its plane.
+    fn use_slc(&mut self, blocks: SlcBlocks) -> bool {
+        self.device().use_slc(blocks)
     }
 
     /// Waits for the whole device: a volatile buffer is one for all sets.

@@ -151,7 +151,9 @@ impl Blocks {
             BlockState::Free => BlockUse::Free,
             BlockState::Open => BlockUse::Updating,
             BlockState::Bad => BlockUse::Bad,
-            BlockState::Sealed | BlockState::Victim | BlockState::Failed => BlockUse::Used,
+            BlockState::Sealed | BlockState::Victim | BlockState::Failed | BlockState::Cache => {
+                BlockUse::Used
+            }
         };
         let invalid = if state == BlockUse::Used { self.pages - info.valid } else { 0 };
         BlockEntry { erases, invalid, state }

@@ -10,7 +10,7 @@ use nandscape_sim::RunResult;
 use std::fmt::Write as _;
 
 /// What stands beside the colours in the legend.
-const CAUSES: [(&str, &str); 7] = [
+const CAUSES: [(&str, &str); 8] = [
     ("host", "host"),
     ("gc", "garbage collection"),
     ("merge", "merges"),
@@ -18,6 +18,7 @@ const CAUSES: [(&str, &str); 7] = [
     ("wear", "wear levelling"),
     ("finish", "finished zones"),
     ("clean", "file system cleaning"),
+    ("fold", "folding of the SLC cache"),
 ];
 
 /// Title, key of the document, bytes moved, and their rate.

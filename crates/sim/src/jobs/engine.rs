@@ -14,6 +14,7 @@ use super::request::ZoneUse;
 use super::timeline::Timeline;
 use super::zoned::ZoneSet;
 use crate::replay::Progress;
+use crate::sums;
 use nandscape_core::command::{Payload, Reply};
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneFilter};
 use nandscape_core::{
@@ -295,7 +296,12 @@ impl<'a> Engine<'a> {
                     number: self.totals.issued,
                     message: error.to_string(),
                 };
-                self.subsystem.idle(from, SimTime(at)).map_err(failed)?;
+                if sums::slc(self.subsystem.inspect().layers).is_some() {
+                    sums::fold_until(&mut *self.subsystem, &mut self.outstanding, SimTime(at))
+                        .map_err(failed)?;
+                } else {
+                    self.subsystem.idle(from, SimTime(at)).map_err(failed)?;
+                }
             }
         }
         self.now = self.now.max(at);

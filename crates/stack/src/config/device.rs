@@ -3,7 +3,7 @@
 use crate::keys::Result;
 use nandscape_core::{BlockId, Capabilities, Geometry, Info, ParamError, Params, keys, scaled_blocks, units};
 use nandscape_ftl::page_map;
-use nandscape_media::{BadBlocks, NandOptions, Packing, WriteBuffer, unit_geometry};
+use nandscape_media::{BadBlocks, NandOptions, Options, Packing, WriteBuffer, unit_geometry};
 
 keys! { PARAMS:
     CHANNELS: u32 = int(1, 4096) or "8", "channel buses";
@@ -97,6 +97,16 @@ pub(super) fn units(
         return refused(expected.to_owned());
     }
     Ok(Some((page / unit, unit_geometry(geometry, unit)?)))
+}
+
+/// Refuses an SLC cache whose blocks have no times of their own.
+pub(super) fn check_slc(ftl: &Params, options: &Options) -> Result<()> {
+    let asked = ftl.find(page_map::SLC_BLOCKS).is_some_and(|text| !["0", "0%"].contains(&text.trim()));
+    if asked && options.blocks.slc.is_none() {
+        let expected = "0 without device.timing.slc_program and device.timing.slc_read";
+        return Err(ftl.error(page_map::SLC_BLOCKS, expected).into());
+    }
+    Ok(())
 }
 
 /// Blocks of a plane, fewer with `device.scale`.

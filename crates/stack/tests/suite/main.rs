@@ -14,6 +14,7 @@ mod journal;
 mod objects;
 mod past;
 mod sets;
+mod slc;
 mod stacks;
 mod storing;
 mod support;

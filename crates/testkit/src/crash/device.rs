@@ -9,7 +9,7 @@ use super::recorder::Recorder;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, Completion, FlashDevice, FlashError,
     FlashResult, FlashState, Geometry, Issue, MediumTally, Oob, OutOfBand, PageRead, Ppn, ReadResult,
-    SimTime, Token, Way, words,
+    SimTime, SlcBlocks, Token, Way, words,
 };
 use nandscape_media::faults::{FaultCounts, FaultPlan, Faults};
 use nandscape_media::{Medium, MediumState, Nand};
@@ -42,6 +42,7 @@ pub struct CrashDevice<O: OutOfBand = Oob> {
     geometry: Geometry,
     capabilities: Capabilities,
     causes: CauseTable,
+    slc: Option<SlcBlocks>,
     core: Arc<Mutex<Core<O>>>,
 }
 
@@ -76,7 +77,13 @@ impl<O: OutOfBand> CrashDevice<O> {
         let recorder = records.then(|| Recorder::new(geometry.blocks() as usize));
         let medium = Faults::new(nand, plan.clone()).expect("a plan for this device");
         let core = Arc::new(Mutex::new(Core { medium, buffer, free: 0, recorder, unmapped_reads: 0 }));
-        let device = Self { geometry, capabilities, causes: CauseTable::default(), core: Arc::clone(&core) };
+        let device = Self {
+            geometry,
+            capabilities,
+            causes: CauseTable::default(),
+            slc: None,
+            core: Arc::clone(&core),
+        };
         (device, Handle(core))
     }
 
@@ -204,6 +211,11 @@ impl<O: OutOfBand> FlashState for CrashDevice<O> {
         Ok(core.token(free, |recorder| recorder.programs.clone()))
     }
 
+    fn use_slc(&mut self, blocks: SlcBlocks) -> bool {
+        self.slc = Some(blocks);
+        true
+    }
+
     fn counters(&self) -> &CauseTable {
         &self.causes
     }
@@ -259,6 +271,9 @@ impl<O: OutOfBand> FlashDevice<O> for CrashDevice<O> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> FlashResult<Token> {
+        if let Some(slc) = self.slc.filter(|slc| slc.lacks(page)) {
+            return Err(FlashError::OutOfOrder { page, expected: slc.pages() });
+        }
         let mut core = lock(&self.core);
         if let Err(error) = core.medium.program(page, oob, data) {
             if matches!(error, FlashError::ProgramFailed { .. }) {

@@ -15,6 +15,9 @@ type Typed = &'static [(&'static str, &'static str)];
 /// Small enough that a run collects often.
 const TINY: Shape = (2, 14, 8, 512);
 
+/// An SLC cache of two blocks a plane that is folded as soon as the host is idle.
+const SLC: Typed = &[("op", "0.5"), ("slc_blocks", "2"), ("slc_fold_after", "0ns")];
+
 /// A layer with its parameters over a journal.
 pub fn setup(
     layer: &'static str,
@@ -54,6 +57,7 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
             ("page-map static", &[("op", "1.0"), ("allocation", "static")], (2, 16, 8, 512)),
             ("page-map sectors", &[("op", "0.5"), ("background_gc", "true")], (2, 14, 4, 2048)),
             ("page-map wear", &[("op", "0.5"), ("wear", "static"), ("frontiers", "2")], (4, 10, 4, 512)),
+            ("page-map slc", SLC, (2, 16, 8, 512)),
             (
                 "page-map split",
                 &[("op", "0.8"), ("streams", "2"), ("frontiers", "1"), ("split", "auto")],
@@ -76,6 +80,8 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
     if layer == "page-map" {
         let units = setup(layer, "page-map units", &[("op", "0.5")], TINY, often);
         setups.push(Setup { nand: nand_of_units(TINY, 4), ..units });
+        let slc = setup(layer, "page-map slc units", SLC, (2, 16, 12, 512), often);
+        setups.push(Setup { nand: nand_of_units((2, 16, 12, 512), 4), ..slc });
     }
     setups
 }

@@ -37,10 +37,10 @@ impl ReadFirst {
     fn span(&self, slot: u32) -> u64 {
         let op = &self.slab[slot];
         match op.kind {
-            Kind::Read => self.rules.read_ns(op.place.page),
-            Kind::Program => self.rules.program_ns(op.place.page, self.units.erases(op.place.block)),
+            Kind::Read => self.rules.read_ns(op.place),
+            Kind::Program => self.rules.program_ns(op.place, self.units.erases(op.place.block)),
             Kind::Erase => {
-                self.rules.timing.erase_ns + u64::from(op.bytes) * self.rules.options.erase_page_ns
+                self.rules.timing.erase_ns + u64::from(op.bytes) * self.rules.options.blocks.erase_page_ns
             }
             Kind::Join | Kind::Page => unreachable!("not an operation of the medium"),
         }

@@ -50,7 +50,7 @@ use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Clocked, Completion, Geometry, Info, Sender, SimTime, Token, Way};
+use nandscape_core::{Clocked, Completion, Geometry, Info, Sender, SimTime, SlcBlocks, Token, Way};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
@@ -422,6 +422,10 @@ impl Scheduler for ReadFirst {
 
     fn barrier(&mut self, _: SimTime) -> Token {
         self.flush_buffer()
+    }
+
+    fn use_slc(&mut self, blocks: SlcBlocks) {
+        self.rules.slc = self.rules.options.blocks.slc.map(|times| (blocks, times));
     }
 
     fn reset(&mut self, at: SimTime) {

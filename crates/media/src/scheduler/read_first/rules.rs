@@ -1,8 +1,8 @@
 //! The options as the event loop wants them: nanoseconds, tables, one flag for each question it asks often.
 
 use super::slab::Place;
-use crate::scheduler::{Options, Timing};
-use nandscape_core::Geometry;
+use crate::scheduler::{Options, SlcTiming, Timing};
+use nandscape_core::{BlockId, Geometry, SlcBlocks};
 
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
@@ -22,6 +22,8 @@ pub(super) struct Rules {
     blocks_per_plane: u32,
     /// By program unit in the block, in rotation.
     programs_ns: Vec<u64>,
+    /// Blocks with one bit a cell, and their times.
+    pub slc: Option<(SlcBlocks, SlcTiming)>,
 }
 
 impl Rules {
@@ -61,7 +63,24 @@ impl Rules {
             blocks_per_unit: geometry.blocks_per_unit(),
             blocks_per_plane: geometry.blocks_per_plane,
             programs_ns,
+            slc: None,
             options,
+        }
+    }
+
+    /// The times of a block, if it has one bit a cell.
+    #[inline]
+    fn slc_times(&self, block: u32) -> Option<SlcTiming> {
+        self.slc.filter(|(blocks, _)| blocks.contains(BlockId(block))).map(|(_, times)| times)
+    }
+
+    /// Pages that one array operation programs in a block.
+    #[inline]
+    pub fn program_pages(&self, block: u32) -> u32 {
+        let pages = self.options.program_pages;
+        match self.slc {
+            Some((blocks, _)) if blocks.contains(BlockId(block)) => blocks.program_pages(pages),
+            _ => pages,
         }
     }
 
@@ -86,27 +105,29 @@ impl Rules {
     }
 
     #[inline]
-    pub fn read_ns(&self, page: u32) -> u64 {
-        if self.options.reads_ns.len() == 1 {
+    pub fn read_ns(&self, place: Place) -> u64 {
+        if let Some(slc) = self.slc_times(place.block) {
+            slc.read_ns
+        } else if self.options.reads_ns.len() == 1 {
             self.options.reads_ns[0]
         } else {
-            self.options.reads_ns[(page % self.pages_per_block) as usize % self.options.reads_ns.len()]
+            self.options.reads_ns[(place.page % self.pages_per_block) as usize % self.options.reads_ns.len()]
         }
     }
 
-    /// The time of a program whose first page is `page`, in a block that was erased `erases` times.
+    /// The time of a program whose first page is at `place`, in a block that was erased `erases` times.
     #[inline]
-    pub fn program_ns(&self, page: u32, erases: u32) -> u64 {
-        let line = if self.programs_ns.len() == 1 {
+    pub fn program_ns(&self, place: Place, erases: u32) -> u64 {
+        let line = if let Some(slc) = self.slc_times(place.block) {
+            slc.program_ns
+        } else if self.programs_ns.len() == 1 {
             self.programs_ns[0]
         } else {
-            self.programs_ns[(page % self.pages_per_block / self.options.program_pages) as usize]
+            self.programs_ns[(place.page % self.pages_per_block / self.options.program_pages) as usize]
         };
         if self.options.program_jitter > 0.0 {
-            stretch(
-                line,
-                self.options.program_jitter * signed(mix(u64::from(erases) << 32 | u64::from(page))),
-            )
+            let key = u64::from(erases) << 32 | u64::from(place.page);
+            stretch(line, self.options.program_jitter * signed(mix(key)))
         } else {
             line
         }

@@ -101,8 +101,8 @@ impl ReadFirst {
 
     /// The open program that `page` is the next of, or a new one.
     fn lead_of(&mut self, page: u32, host: bool) -> u32 {
-        let width = self.rules.options.program_pages;
         let block = (page / self.rules.pages_per_block) as usize;
+        let width = self.rules.program_pages(block as u32);
         if width > 1 {
             let open = self.units.by_block[block];
             if open != NIL {
