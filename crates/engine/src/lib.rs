@@ -120,7 +120,8 @@ impl Engine {
     /// Runs what events the model has up to now, where its time is the real one. When the next one is due, if
     /// something waits for events.
     fn run_events(&self) -> Option<Instant> {
-        self.lock().run_events(Instant::now())
+        let Stack { timeline, model, .. } = &mut *self.lock();
+        timeline.run_events(Instant::now(), model)
     }
 
     /// An answer that was not due yet when its batch had run ([`Engine::due`]) has been sent just now. What

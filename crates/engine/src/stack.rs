@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Stack {
     pub model: Model,
-    timeline: Timeline,
+    pub timeline: Timeline,
     pub tap: Option<Tap>,
     start: Instant,
 }
@@ -105,11 +105,6 @@ impl Stack {
         if let Err(error) = self.timeline.quiet(now, &mut self.model) {
             self.model.meter.failed(&error);
         }
-    }
-
-    /// Runs the events of the model up to `now`, on a paced clock. When the next one is due.
-    pub fn run_events(&mut self, now: Instant) -> Option<Instant> {
-        self.timeline.run_events(now, &mut self.model)
     }
 
     /// Starts all counters anew.
