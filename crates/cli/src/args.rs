@@ -322,8 +322,12 @@ pub struct ReproduceArgs {
 }
 
 /// How `reproduce` runs what it is asked for.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ReproduceHow {
+    /// Seed of the generators; also a list or range, such as 1..8: rows then have the mean, the range, and
+    /// with how many seeds a statement holds [default: 42].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<Seeds>,
     /// Smaller devices and shorter loads for drives, pm963, nvm-sets, cache-article and cache-cleaning: a
     /// first look, whose figures are not those published.
     #[arg(long)]

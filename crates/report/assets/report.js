@@ -786,7 +786,7 @@
       out.textContent = JSON.stringify({ errors: state.errors, charts: state.charts, requested, wide }).replaceAll("<", "\\u003c");
       document.body.append(out);
     };
-    // uPlot paints in a microtask; two frames later everything is on the canvas.
-    requestAnimationFrame(() => requestAnimationFrame(check));
+    // uPlot paints in a microtask. A timer, since a busy machine may draw no frame before the browser gives up.
+    setTimeout(check, 500);
   }
 })();

@@ -1,7 +1,7 @@
 //! Advice on a cache for a terminal and for spreadsheets (`cache advise`).
 
 use crate::csv::line;
-use crate::number::{grouped, printable};
+use crate::number::{Kind, grouped, printable};
 use crate::table::{Head, Table, Weight};
 use crate::text::verdict_lines;
 use nandscape_core::units::format_bytes;
@@ -47,6 +47,9 @@ pub(crate) fn asked(advice: &Advice) -> String {
 
 /// Share of the requests that the best cache must answer to be worth one.
 const WORTH: f64 = 0.1;
+const DAY_S: f64 = 86_400.0;
+/// What flash endures: usual for drives sold for reads mostly.
+const FULL_WRITES: f64 = 1825.0;
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -116,11 +119,29 @@ pub(crate) fn answer(advice: &Advice) -> String {
         let bytes = share * (advice.requests * advice.block_bytes) as f64;
         let _ = write!(
             out,
-            " If it keeps all that it misses and all that is written, this workload writes {} to its flash.",
+            " If it keeps all that it misses and all that is written, this workload writes {} to its flash",
             format_bytes(bytes as u64)
         );
+        out += &advice.duration_s.map_or(".".to_owned(), |seconds| life(bytes, chosen.size_bytes, seconds));
     }
     out
+}
+
+/// How long flash of this size lasts that is written so much in so many seconds.
+fn life(bytes: f64, size_bytes: u64, seconds: f64) -> String {
+    let a_day = bytes * DAY_S / seconds;
+    let days = FULL_WRITES * size_bytes as f64 / a_day;
+    let lasts = match days {
+        _ if days >= 730.0 => format!("{:.1} years", days / 365.0),
+        _ if days >= 2.0 => format!("{days:.0} days"),
+        _ => format!("{:.1} hours", days * 24.0),
+    };
+    format!(
+        ", {} a day at the rate of its {}: flash of this size that endures {FULL_WRITES} full writes, one a day for \
+         five years, lasts {lasts}.",
+        format_bytes(a_day as u64),
+        Kind::Nanos.show_alone(seconds * 1e9)
+    )
 }
 
 /// What follows from the curves: a word and a sentence each.
@@ -264,6 +285,15 @@ mod tests {
         assert!(take.starts_with(size), "{take}");
         // 300 reads that miss and 200 writes, of 4 KiB.
         assert!(take.ends_with("this workload writes 1.95 MiB to its flash."), "{take}");
+        // 5 times its size in 10 days.
+        let timed = answer(&Advice { duration_s: Some(864_000.0), ..advice(500) });
+        assert!(timed.contains("200 KiB a day at the rate of its 864000 s"), "{timed}");
+        assert!(
+            timed.ends_with("endures 1825 full writes, one a day for five years, lasts 10.0 years."),
+            "{timed}"
+        );
+        let hot = answer(&Advice { duration_s: Some(86.4), ..advice(500) });
+        assert!(hot.ends_with("lasts 8.8 hours."), "{hot}");
         let not = answer(&advice(99));
         assert!(
             not.starts_with("Do not bother: the best of these caches answers 9.9 % of the requests."),

@@ -59,7 +59,8 @@ pub use levels::{Level, render_levels_text};
 pub use lines::broken;
 pub use number::grouped;
 pub use reproduction::{
-    ReproductionRow, RowKind, RowSeries, Verdict, render_reproduction_csv, render_reproduction_text,
+    ReproductionRow, RowKind, RowSeeds, RowSeries, Verdict, over_seeds, render_reproduction_csv,
+    render_reproduction_text,
 };
 pub use schema::{Fault, RESULT_SCHEMA, faults, is_number};
 pub use simulation::render_simulations_text;

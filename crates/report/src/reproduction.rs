@@ -1,5 +1,7 @@
 //! Published figures beside measured ones (`reproduce`), some of them over time too.
 
+mod seeds;
+
 use crate::csv::{line, plain};
 use crate::number::{four_digits, or_dash, printable, ratio};
 use crate::table::{Head, Table, Weight};
@@ -8,6 +10,8 @@ use nandscape_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
+
+pub use seeds::{RowSeeds, over_seeds};
 
 /// What the measured value of a row is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +85,9 @@ pub struct ReproductionRow {
     /// The same over time, where that is shown too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<RowSeries>,
+    /// What it is over several seeds, where there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<RowSeeds>,
 }
 
 /// A figure over time, a line of a chart.
@@ -196,17 +203,36 @@ pub(crate) fn key_figures(rows: &[ReproductionRow]) -> Vec<(&'static str, String
     out
 }
 
-/// Kinds and verdicts of rows, each only where it tells more than the measured value does: a kind besides
-/// measured, a band.
-pub(crate) fn rules(rows: &[ReproductionRow]) -> Vec<(&'static str, Vec<&'static str>)> {
+/// What several seeds, kinds and verdicts say of rows, each only where it tells more than the measured value
+/// does: a kind besides measured, a band.
+pub(crate) fn rules(rows: &[ReproductionRow]) -> Vec<(&'static str, Vec<String>)> {
     let mut out = Vec::new();
+    let mut column = |head, cell: fn(&ReproductionRow) -> String| {
+        out.push((head, rows.iter().map(cell).collect()));
+    };
+    if rows.iter().any(|row| row.seeds.is_some()) {
+        column("of all seeds", |row| row.seeds.as_ref().map_or_else(|| "-".to_owned(), of_seeds));
+    }
     if rows.iter().any(|row| row.kind != RowKind::Measured) {
-        out.push(("kind", rows.iter().map(|row| row.kind.name()).collect()));
+        column("kind", |row| row.kind.name().to_owned());
     }
     if rows.iter().any(|row| matches!(row.verdict, Some(Verdict::Met | Verdict::Missed))) {
-        out.push(("verdict", rows.iter().map(|row| row.verdict.map_or("-", Verdict::name)).collect()));
+        column("verdict", |row| row.verdict.map_or("-", Verdict::name).to_owned());
     }
     out
+}
+
+/// `2.1 to 2.4, kept by 7 of 8`.
+fn of_seeds(seeds: &RowSeeds) -> String {
+    let range = seeds.min.zip(seeds.max).map(|(min, max)| {
+        if min < max {
+            format!("{} to {}", four_digits(min), four_digits(max))
+        } else {
+            "the same".to_owned()
+        }
+    });
+    let kept = seeds.kept.map(|kept| format!("kept by {kept} of {}", seeds.count));
+    range.into_iter().chain(kept).collect::<Vec<_>>().join(", ")
 }
 
 /// A figure as text: numbers with about four digits, the rest as it is.
@@ -259,7 +285,7 @@ pub fn render_reproduction_text(rows: &[ReproductionRow], width: Option<usize>) 
         );
         table.column(Head::number("", "ratio", ""), block.iter().map(|r| ratio(r.ratio)));
         for (head, cells) in rules(block) {
-            table.column(Head::text(head), cells.into_iter().map(str::to_owned));
+            table.column(Head::text(head), cells);
         }
         table.column(Head::text("note"), marks);
         out.push_str(&table.render(width));
@@ -322,7 +348,9 @@ fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
 
 /// Every figure as a line; those over time again for each time, with its seconds in `time_s`.
 pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
-    let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note,kind,verdict\n");
+    let has_seeds = rows.iter().any(|row| row.seeds.is_some());
+    let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note,kind,verdict");
+    out += if has_seeds { ",seeds,min,max,kept\n" } else { "\n" };
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     for row in rows {
         let [published, measured] = [plain(&row.published), plain(&row.measured)];
@@ -330,11 +358,14 @@ pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
         let (kind, verdict) = (row.kind.name(), row.verdict.map_or("", Verdict::name));
         let [id, source, name, unit, note] = [&row.id, &row.source, &row.name, &row.unit, &row.note];
         let cells = [id, source, name, unit, "", &published, &measured, &ratio, note, kind, verdict];
-        line(&mut out, cells.into_iter());
+        let seeds = row.seeds.clone().unwrap_or_default();
+        let kept = seeds.kept.map_or_else(String::new, |kept| kept.to_string());
+        let over = [seeds.count.to_string(), optional(seeds.min), optional(seeds.max), kept];
+        line(&mut out, cells.into_iter().chain(over.iter().map(String::as_str).filter(|_| has_seeds)));
         for (time, value) in row.series.iter().flat_map(|series| series.time_s.iter().zip(&series.values)) {
             let (time, value) = (time.to_string(), optional(*value));
             let cells = [id, source, name, unit, &time, "", &value, "", "", kind, ""];
-            line(&mut out, cells.into_iter());
+            line(&mut out, cells.into_iter().chain([""; 4].into_iter().filter(|_| has_seeds)));
         }
     }
     out

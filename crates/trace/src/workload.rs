@@ -42,14 +42,16 @@ impl FromStr for WorkloadSpec {
     type Err = TraceError;
 
     /// A registered generator name (alone or before the first colon) is a generator, `-` is standard input,
-    /// anything else a file. A file that is named like a generator is reached as `./name`.
+    /// anything else a file. A file that is named like a generator is reached as `./name`, or without that if
+    /// its name has capitals.
     fn from_str(text: &str) -> Result<Self> {
         if text == "-" {
             return Ok(Self::Stdin);
         }
-        let name = text.split(':').next().unwrap_or(text).trim();
-        let Err(unknown) = generators::find(name) else {
-            let (name, params) = parse_call(text).map_err(|message| spec(text, message))?;
+        let typed = text.split(':').next().unwrap_or(text).trim();
+        let name = if Path::new(text).exists() { typed.to_owned() } else { typed.to_ascii_lowercase() };
+        let Err(unknown) = generators::find(&name) else {
+            let (_, params) = parse_call(text).map_err(|message| spec(text, message))?;
             return Ok(Self::Generator { name, params });
         };
         let looks_like_call = text.contains(':')

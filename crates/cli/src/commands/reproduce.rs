@@ -5,8 +5,11 @@ use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::registry;
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
-use nandscape_report::{ReportContext, render_reproduction_csv, render_reproduction_text};
+use nandscape_report::{ReportContext, over_seeds, render_reproduction_csv, render_reproduction_text};
 use std::sync::atomic::Ordering;
+
+/// Where no seed is given.
+const SEED: u64 = 42;
 
 pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     if args.list {
@@ -20,9 +23,19 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
         args.ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?
     };
     stop_on_ctrl_c()?;
-    let mut context = Context::new(42, Some(&STOP));
-    (context.is_quick, context.is_sabotaged) = (args.how.quick, args.how.sabotage);
+    let seeds = args.how.seed.as_ref().map_or(&[SEED][..], |seeds| &seeds.0);
+    let contexts: Vec<Context<'_>> = seeds
+        .iter()
+        .map(|seed| {
+            let mut context = Context::new(*seed, Some(&STOP));
+            (context.is_quick, context.is_sabotaged) = (args.how.quick, args.how.sabotage);
+            context
+        })
+        .collect();
     if args.how.sabotage {
+        if seeds.len() > 1 {
+            return Err(Failure::usage("--sabotage with several seeds: expected one"));
+        }
         if let Some(other) = wanted.iter().find(|other| !args.ids.is_empty() && other.sabotage.is_none()) {
             return Err(Failure::usage(format!("{}: there is no way to spoil it yet", other.info.name)));
         }
@@ -34,7 +47,15 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
         let spoiled = reproduction.sabotage.filter(|_| args.how.sabotage);
         let how = spoiled.map_or_else(String::new, |sabotage| format!(" spoiled: {}", sabotage.what));
         console.note(&format!("{}{how} ...", reproduction.info.name));
-        let run = reproduction.run(&context)?;
+        let mut runs = Vec::new();
+        for context in &contexts {
+            if seeds.len() > 1 {
+                console.note(&format!("  seed {} ...", context.seed));
+            }
+            runs.push((context.seed, reproduction.run(context)?));
+        }
+        let run = over_seeds(&runs)
+            .map_err(|error| Failure::run(format!("{}: {error}", reproduction.info.name)))?;
         survivors.extend(spoiled.iter().flat_map(|sabotage| sabotage.survivors(&run)));
         rows.extend(run);
         if STOP.load(Ordering::Relaxed) {

@@ -12,7 +12,7 @@ use std::path::Path;
 const PARQUET: &str = "sweep.parquet";
 
 pub fn run(args: &SweepArgs, console: Console) -> Result<()> {
-    let plan = Plan::read(&args.plan)?;
+    let mut plan = Plan::read(&args.plan)?;
     plan.check()?;
     let from: Vec<Folder> =
         args.from.iter().map(|path| Folder::of_plan(path, &plan)).collect::<Result<_, _>>()?;

@@ -85,3 +85,42 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
         figures("cache-cleaning")
     );
 }
+
+#[test]
+fn several_seeds_are_rows_with_a_mean_a_range_and_a_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows.csv");
+    let rows = |seed: &str, more: &[&str]| -> Vec<Value> {
+        let output = Command::new(env!("CARGO_BIN_EXE_nandscape"))
+            .args(["reproduce", "thesis-table-4.2", "thesis-conclusion", "--quick", "--json", "--seed", seed])
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let [first, second] = ["1", "2"].map(|seed| rows(seed, &[]));
+    let both = rows("1..2", &["--csv", path.to_str().unwrap()]);
+    let mut differ = 0;
+    for ((row, one), other) in both.iter().zip(&first).zip(&second) {
+        assert_eq!((&row["name"], &row["seeds"]["count"]), (&one["name"], &2.into()));
+        let [mean, one, other] = [row, one, other].map(|row| row["measured"].as_f64());
+        if let (Some(mean), Some(one), Some(other)) = (mean, one, other) {
+            assert!((mean - f64::midpoint(one, other)).abs() < 1e-9 * mean.abs(), "{row}");
+            assert_eq!(row["seeds"]["min"], one.min(other), "{row}");
+            differ += usize::from(one.total_cmp(&other).is_ne());
+        } else if row["measured"].is_boolean() {
+            assert!(row["seeds"]["kept"].as_u64().unwrap() <= 2, "{row}");
+        }
+    }
+    assert!(differ > 4, "{differ} figures depend on the seed");
+    let mut reader = csv::Reader::from_path(&path).unwrap();
+    let head: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    assert_eq!(head[HEAD.len()..], ["seeds", "min", "max", "kept"]);
+    assert!(reader.records().all(|line| line.is_ok_and(|line| line.len() == HEAD.len() + 4)));
+    let refused = Command::new(env!("CARGO_BIN_EXE_nandscape"))
+        .args(["reproduce", "thesis-table-4.2", "--sabotage", "--seed", "1..2"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+}

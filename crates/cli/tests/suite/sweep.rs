@@ -285,6 +285,9 @@ fn wrong_plans_are_refused_by_file_and_key_and_nothing_is_written() {
         ),
         (with(grid).replace("small.toml", "absent.toml"), "absent.toml"),
         (with(&format!("device = \"none\"\n{grid}")), "none"),
+        (with(&format!("fit = \"much\"\n{grid}")), "fit: 'much'"),
+        (with(&format!("fit = \"90%\"\n{grid}")), "has no footprint of its own"),
+        (with("fit = \"90%\"\n[grid]\ndevice.channels = [1, 2]\n"), "fit: with the axis device.channels"),
     ];
     for (plan, wanted) in cases {
         std::fs::write(folder.path().join("plan.toml"), &plan).unwrap();
@@ -303,6 +306,30 @@ fn wrong_plans_are_refused_by_file_and_key_and_nothing_is_written() {
     let args = ["sweep", "plan.toml", "--out", "out", "--from", "."];
     fails(folder.path(), &args, 2, &[".: has no sweep.json"]);
     fails(folder.path(), &["sweep", "plan.toml", "--out", "small.toml"], 1, &["small.toml"]);
+}
+
+#[test]
+fn a_device_fits_the_workload_at_the_point_with_the_least_capacity() {
+    let folder = folder(
+        "workload = \"trace.csv\"\nconfig = \"small.toml\"\nfit = \"90%\"\n[grid]\nftl.op = [0.1, 0.4]\n",
+    );
+    let lines = (0..30_000).map(|i| format!("{i},W,{},4096\n", i * 7919 % 4_000 * 3 * 4096));
+    let trace = "ts_us,op,offset,len\n".to_owned() + &lines.collect::<String>();
+    std::fs::write(folder.path().join("trace.csv"), trace).unwrap();
+    ok(folder.path(), &["sweep", "plan.toml", "--out", "out"]);
+    let document = |point: usize| -> Value {
+        let path = folder.path().join(format!("out/points/0000{point}-seed42.json"));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let filled =
+        [0, 1].map(|point| 4_000.0 * 4096.0 / document(point)["cost"]["usable_bytes"].as_f64().unwrap());
+    assert!(filled[1] <= 0.9 && filled[1] > 0.85 && filled[0] < 0.75, "{filled:?}");
+    for key in ["blocks_per_plane", "pages_per_block"] {
+        assert_eq!(document(0)["config"]["device"][key], document(1)["config"]["device"][key]);
+    }
+    assert_eq!(document(1)["config"]["workload"]["precondition"], "fill+uniform:1x");
+    // What is there is of the same configuration.
+    ok(folder.path(), &["sweep", "plan.toml", "--out", "out", "--resume"]);
 }
 
 #[test]

@@ -49,6 +49,7 @@ struct Stream {
     distances: StackDistances,
     /// Every read and write, as a miss.
     all: Accesses,
+    duration_s: Option<f64>,
 }
 
 /// Reads the workload, then simulates every policy at every size. Memory: 8 B a request of the sample, 16 B
@@ -90,6 +91,7 @@ pub fn advise(
     let mut base = Advice::of_accesses(workload, block, stream.all);
     let up = |n: u64| (n as f64 / case.rate).round() as u64;
     base.blocks = up(stream.distances.blocks());
+    base.duration_s = stream.duration_s;
     base.first_misses = up(stream.distances.first_uses());
     base.sample = (case.rate < 1.0).then(|| Sample {
         rate: case.rate,
@@ -112,12 +114,17 @@ fn read(
     options: &Options<'_>,
 ) -> Result<Stream> {
     let mut feed = Feed::new(reader, workload, &[case.block_bytes]);
-    let mut stream =
-        Stream { requests: Vec::new(), distances: StackDistances::new(), all: Accesses::default() };
+    let mut stream = Stream {
+        requests: Vec::new(),
+        distances: StackDistances::new(),
+        all: Accesses::default(),
+        duration_s: None,
+    };
     let mut chunk = vec![Vec::new()];
     loop {
         feed.fill(&mut chunk).map_err(RunError::Trace)?;
         if chunk[0].is_empty() {
+            stream.duration_s = feed.duration_s();
             return Ok(stream);
         }
         for request in &chunk[0] {

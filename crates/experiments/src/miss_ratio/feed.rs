@@ -24,6 +24,8 @@ pub(super) struct Feed {
     /// What is left of a request that was too long for one chunk.
     rest: Option<IoRecord>,
     records: u64,
+    /// Arrivals of the first and the last request, in nanoseconds.
+    span_ns: Option<(u64, u64)>,
 }
 
 /// Different blocks of so many bytes that a workload reads and writes; requests where there is no block.
@@ -68,6 +70,7 @@ impl Feed {
             piece_bytes: smallest.max(blocks.max().copied().unwrap_or(0)),
             rest: None,
             records: 0,
+            span_ns: None,
         }
     }
 
@@ -75,6 +78,12 @@ impl Feed {
     pub(super) fn progress(&self) -> Progress {
         let expected = self.reader.info().expected_records;
         Progress { preconditioning: false, requests: self.records, expected }
+    }
+
+    /// Seconds from the first request read to the last, where time stamps are real and differ.
+    pub(super) fn duration_s(&self) -> Option<f64> {
+        let (first, last) = self.span_ns.filter(|_| self.reader.info().has_real_times)?;
+        (last > first).then(|| (last - first) as f64 / 1e9)
     }
 
     /// Fills a chunk for each unit, in their order. They are all empty at the end.
@@ -87,7 +96,10 @@ impl Feed {
                 None => match self.reader.next() {
                     Some(record) => {
                         self.records += 1;
-                        record?
+                        let record = record?;
+                        let (first, last) = self.span_ns.unwrap_or((record.at.0, record.at.0));
+                        self.span_ns = Some((first, last.max(record.at.0)));
+                        record
                     }
                     None => break,
                 },

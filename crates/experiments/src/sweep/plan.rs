@@ -3,13 +3,15 @@
 use super::axes::{MOST_POINTS, Points, Wrong, flat, grid, list, random};
 use super::error::SweepError;
 use nandscape_core::registry::suggestion;
+use nandscape_core::units::parse_share;
 use nandscape_report::{USABLE_SHARE, is_number};
 use nandscape_stack::{ConfigError, Sources, StackConfig, Typed, seeds, text_of};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 /// Keys of the file.
-const KEYS: &str = "workload, device, config, stack, ftl, scale, set, seeds, metrics, grid, random, list";
+const KEYS: &str =
+    "workload, device, config, stack, ftl, scale, fit, set, seeds, metrics, grid, random, list";
 /// Metrics that are kept if none are named.
 const METRICS: [&str; 8] = [
     "waf_bytes",
@@ -23,6 +25,8 @@ const METRICS: [&str; 8] = [
 ];
 /// The axis of workloads.
 const WORKLOAD: &str = "workload";
+/// The share of the device that the workload fills.
+const FIT: &str = "fit";
 
 /// One run: a point with a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,9 +53,11 @@ pub struct Plan {
     /// Dotted keys of the result document.
     pub metrics: Vec<String>,
     workload: Option<String>,
-    /// `device`, `config`, `stack`, `ftl` and `scale`, as far as they are there.
+    /// `device`, `config`, `stack`, `ftl`, `scale` and `fit`, as far as they are there.
     named: BTreeMap<&'static str, String>,
     sets: Vec<String>,
+    /// Keys of a device that fits, since [`Plan::check`].
+    fitted: Vec<String>,
     /// Points were drawn, so that their values are of one point each.
     is_random: bool,
 }
@@ -119,7 +125,7 @@ impl Plan {
             ));
         }
         let mut named = BTreeMap::new();
-        for key in ["device", "config", "stack", "ftl", "scale"] {
+        for key in ["device", "config", "stack", "ftl", "scale", FIT] {
             named.extend(string(key)?.map(|value| (key, value)));
         }
         let mut sets = Vec::new();
@@ -151,6 +157,7 @@ impl Plan {
             workload,
             named,
             sets,
+            fitted: Vec::new(),
             is_random: table.contains_key("random"),
         })
     }
@@ -196,6 +203,7 @@ impl Plan {
         let own = self.axes.iter().zip(point).filter(|(key, _)| others(key));
         let mut sets = self.sets.clone();
         sets.extend(own.map(|(key, value)| format!("{key}={value}")));
+        sets.extend_from_slice(&self.fitted);
         sets.push(format!("workload.seed={}", run.seed));
         let typed = Typed::of(Sources {
             device: axis("device.preset").or(named("device")),
@@ -209,12 +217,47 @@ impl Plan {
     }
 
     /// Checks the configuration of every point: a value of an axis that no point takes is an error of the
-    /// plan, one that does not go with another value is an error of the point.
+    /// plan, one that does not go with another value is an error of the point. Then fits the device, the same
+    /// for all points.
     ///
     /// # Errors
     ///
-    /// Names the key and the value, or the point where points have no values in common.
-    pub fn check(&self) -> Result<(), SweepError> {
+    /// Names the key and the value, or the point where points have no values in common. Devices that cannot
+    /// be fitted.
+    pub fn check(&mut self) -> Result<(), SweepError> {
+        self.check_points()?;
+        let Some(share) = self.named.get(FIT) else { return Ok(()) };
+        self.fitted = self.fit(share).map_err(|message| SweepError::Key {
+            path: self.path.clone(),
+            key: FIT.to_owned(),
+            message,
+        })?;
+        Ok(())
+    }
+
+    /// The keys of a device that the largest workload fills to this share at the point with the least
+    /// capacity.
+    fn fit(&self, share: &str) -> Result<Vec<String>, String> {
+        let is_shape = |axis: &&String| axis.starts_with("device.") && !axis.starts_with("device.timing.");
+        if let Some(axis) = self.axes.iter().find(is_shape) {
+            return Err(format!("with the axis {axis}: expected one device for all points"));
+        }
+        let seed = self.seeds[0];
+        let points = 0..self.points.len();
+        let configs = points.clone().filter_map(|point| self.config(RunId { point, seed }).ok());
+        let workloads: BTreeSet<String> = points.map(|point| self.workload(point).to_owned()).collect();
+        let is_said = self.sets.iter().chain(&self.axes).any(|key| key.starts_with("workload.precondition"));
+        let fitted = nandscape_stack::fit(
+            &configs.collect::<Vec<_>>(),
+            &workloads.into_iter().collect::<Vec<_>>(),
+            parse_share(share).map_err(|error| error.to_string())?,
+            is_said,
+        );
+        let sets = fitted.map_err(|error| error.to_string())?.sets;
+        Ok(sets.into_iter().map(|(key, value)| format!("{key}={value}")).collect())
+    }
+
+    fn check_points(&self) -> Result<(), SweepError> {
         let seed = self.seeds[0];
         let failed: Vec<Option<ConfigError>> =
             (0..self.points.len()).map(|point| self.config(RunId { point, seed }).err()).collect();

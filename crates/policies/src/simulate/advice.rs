@@ -21,6 +21,9 @@ pub struct Advice {
     pub blocks: u64,
     /// Requests that miss whatever the cache: the first for each block.
     pub first_misses: u64,
+    /// Seconds from the first to the last request, where time stamps are real.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
     /// How the sample was taken; none for exact counts.
     pub sample: Option<Sample>,
     /// One for each policy, in the order given.

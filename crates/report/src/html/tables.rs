@@ -246,8 +246,8 @@ pub(super) fn reproduction(rows: &[ReproductionRow]) -> String {
         let head = format!("{head}{more}<th scope=\"col\" class=\"left\">note</th></tr>");
         let mut body = String::new();
         for (place, row) in block.iter().enumerate() {
-            let cell = |(head, cells): &(&str, Vec<&str>)| {
-                format!("<td data-head=\"{head}\" class=\"left\">{}</td>", cells[place])
+            let cell = |(head, cells): &(&str, Vec<String>)| {
+                format!("<td data-head=\"{head}\" class=\"left\">{}</td>", text(&cells[place]))
             };
             let more = rules.iter().map(cell);
             let class = if row.needs_note() { " class=\"off\"" } else { "" };

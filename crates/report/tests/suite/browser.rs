@@ -89,9 +89,9 @@ fn self_check(document: &str, log: &str) -> Value {
     serde_json::from_str(&rest[..rest.find("</script").unwrap()]).unwrap()
 }
 
-/// Checks a page in the browser and gives what its charts of zones say.
-fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
-    let Some(browser) = chromium() else { return Vec::new() };
+/// What a page says about itself; `None` without a browser.
+fn report(html: &str, width: u32) -> Option<Value> {
+    let browser = chromium()?;
     let dir = tempfile::tempdir().unwrap();
     // On a busy machine the browser may give up its virtual time before the page has drawn; then it looks
     // again.
@@ -103,7 +103,12 @@ fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
     }
     let (document, log) = looked;
     assert!(!log.contains("Uncaught"), "{log}");
-    let report = self_check(&document, &log);
+    Some(self_check(&document, &log))
+}
+
+/// Checks a page in the browser and gives what its charts of zones say.
+fn check(html: &str, width: u32, wanted_charts: &[&str]) -> Vec<Value> {
+    let Some(report) = report(html, width) else { return Vec::new() };
     assert_eq!(report["errors"], serde_json::json!([]), "script errors");
     assert_eq!(report["requested"], serde_json::json!([]), "requests");
     // The page never scrolls sideways, wide tables do so by themselves; on a telephone no part of the answer
@@ -159,10 +164,7 @@ fn no_report_scrolls_sideways_on_a_telephone() {
 #[test]
 fn phases_are_marked_in_the_charts_over_time() {
     let html = render_html(&[answer::job_run()], &ReportContext::default());
-    let Some(browser) = chromium() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let (document, log) = open(&browser, dir.path(), &html, 1000);
-    let report = self_check(&document, &log);
+    let Some(report) = report(&html, 1000) else { return };
     for chart in report["charts"].as_array().unwrap().iter().filter(|chart| chart["marks"].is_u64()) {
         let is_over_time = chart["id"].as_str().unwrap().starts_with("job-");
         assert_eq!(chart["marks"] == 1, is_over_time, "{chart}");

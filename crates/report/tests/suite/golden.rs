@@ -85,6 +85,7 @@ fn text_of_a_reproduction() {
         verdict: None,
         note: note.into(),
         series: None,
+        seeds: None,
     };
     let far = row("lammps pm-gcc", json!(72.324), json!(93.5), Some(1.293), "the counts leave no other time");
     assert!(far.needs_note());

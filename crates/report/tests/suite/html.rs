@@ -41,6 +41,7 @@ fn evil_context() -> ReportContext {
         kind: RowKind::Measured,
         verdict: None,
         note: EVIL.into(),
+        seeds: None,
         series: Some(RowSeries {
             part: EVIL.into(),
             chart: EVIL.into(),

@@ -395,6 +395,7 @@ pub fn rows_over_time() -> Vec<ReproductionRow> {
             kind: RowKind::Measured,
             verdict: None,
             note: String::new(),
+            seeds: None,
             series: Some(RowSeries {
                 part: "a load".into(),
                 chart: chart.into(),
