@@ -53,7 +53,8 @@ fn names_in_any_case_and_percentages_are_the_same_configuration() {
         runs.as_array().unwrap().iter().map(|run| run["run"]["config_hash"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(fitted("90%", "page-map"), fitted("0.9", "Page-Map"));
-    let generated = |workload: &str| stdout(&["trace", "convert", workload, "-q", "--output", "-"]);
+    let generated =
+        |workload: &str| stdout(&["trace", "convert", workload, "-q", "--to", "csv", "--output", "-"]);
     assert_eq!(generated("uniform:count=10"), generated("Uniform:count=10"));
     let wrong = run(&["replay", trace, "--ftl", "Page-Mpa"]);
     let message = String::from_utf8_lossy(&wrong.stderr).into_owned();

@@ -313,7 +313,7 @@ fn a_device_fits_the_workload_at_the_point_with_the_least_capacity() {
     let folder = folder(
         "workload = \"trace.csv\"\nconfig = \"small.toml\"\nfit = \"90%\"\n[grid]\nftl.op = [0.1, 0.4]\n",
     );
-    let lines = (0..30_000).map(|i| format!("{i},W,{},4096\n", i * 7919 % 4_000 * 3 * 4096));
+    let lines = (0..60_000).map(|i| format!("{i},W,{},4096\n", i * 7919 % 12_000 * 3 * 4096));
     let trace = "ts_us,op,offset,len\n".to_owned() + &lines.collect::<String>();
     std::fs::write(folder.path().join("trace.csv"), trace).unwrap();
     ok(folder.path(), &["sweep", "plan.toml", "--out", "out"]);
@@ -322,7 +322,7 @@ fn a_device_fits_the_workload_at_the_point_with_the_least_capacity() {
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
     };
     let filled =
-        [0, 1].map(|point| 4_000.0 * 4096.0 / document(point)["cost"]["usable_bytes"].as_f64().unwrap());
+        [0, 1].map(|point| 12_000.0 * 4096.0 / document(point)["cost"]["usable_bytes"].as_f64().unwrap());
     assert!(filled[1] <= 0.9 && filled[1] > 0.85 && filled[0] < 0.75, "{filled:?}");
     for key in ["blocks_per_plane", "pages_per_block"] {
         assert_eq!(document(0)["config"]["device"][key], document(1)["config"]["device"][key]);
