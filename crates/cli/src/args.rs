@@ -97,7 +97,7 @@ pub struct StackArgs {
 pub struct FitArgs {
     /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
     /// fewer and shorter blocks, filled and overwritten once before the counted part; none: as large as it
-    /// is [default: none; of traces with nothing said of the device, dc-tlc-28op with 90%].
+    /// is [default: none; of traces with no device or size named, dc-tlc-28op with 90%].
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
     pub fit: Option<String>,
 }

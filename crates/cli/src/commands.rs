@@ -73,8 +73,8 @@ const OTHER_DRIVES: [&str; 6] = [
     "device.scale",
     "device.blocks_per_plane",
     "device.pages_per_block",
+    "ftl.capacity",
     "ftl.kind",
-    "ftl.sets",
 ];
 
 /// Whether no device is named, nor its size, and all workloads can say how large it has to be.

@@ -87,7 +87,8 @@ pub struct DueQueue<T> {
 pub struct Answer<T> {
     /// What waited.
     pub what: T,
-    /// When it was due, where [`Engine::answered`] has to be told: it was not due yet when it came.
+    /// When it was due, where [`Engine::answered`] has to be told: that was not known when its batch had run,
+    /// or not yet so.
     pub counted: Option<Instant>,
 }
 
@@ -111,6 +112,8 @@ impl<T> DueQueue<T> {
     /// One more, which came at `now`; `None` is due then. Tells `became_known`, if it is known, when that is.
     pub fn push(&mut self, due: Option<Due>, now: Instant, what: T, became_known: impl FnOnce(&T, Instant)) {
         self.came += 1;
+        // Of a promise that was kept meanwhile nothing was counted when the batch had run.
+        let was_promised = due.as_ref().is_some_and(|due| !due.promises.is_empty());
         let at = match due {
             None => now,
             Some(mut due) => match due.at() {
@@ -119,7 +122,8 @@ impl<T> DueQueue<T> {
             },
         };
         became_known(&what, at);
-        self.known.insert((at, self.came), Answer { what, counted: (at > now).then_some(at) });
+        let counted = (was_promised || at > now).then_some(at);
+        self.known.insert((at, self.came), Answer { what, counted });
     }
 
     /// Runs what events there are up to now, if answers wait for them, and tells `became_known` of each whose

@@ -51,7 +51,7 @@ use pace::Pace;
 use stack::Stack;
 use stat::Totals;
 use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The most requests that a front end should bring at once.
 pub const BATCH_REQUESTS: usize = 256;
@@ -107,7 +107,8 @@ impl Engine {
         let _pages = unsafe { Batch::begin() };
         let end = stack.run(batch, arrival, entered);
         if self.clock == Clock::Paced {
-            self.lock_pace().ready(batch, |served| self.due(served)?.at(), end);
+            let known = |served: &Served| served.promise.is_none().then(|| self.real(served.done));
+            self.lock_pace().ready(batch, known, end);
         }
     }
 
@@ -115,6 +116,10 @@ impl Engine {
     /// waited for that, best in a [`DueQueue`], calls [`Engine::answered`] afterwards.
     pub fn due(&self, served: &Served) -> Option<Due> {
         (self.clock == Clock::Paced).then(|| Due::new(self.start, served.done, served.promise.as_ref()))
+    }
+
+    fn real(&self, at: SimTime) -> Instant {
+        self.start + Duration::from_nanos(at.0)
     }
 
     /// Runs what events the model has up to now, where its time is the real one. When the next one is due, if

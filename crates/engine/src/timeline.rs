@@ -4,7 +4,6 @@ use crate::clock::Clock;
 use crate::due::Promise;
 use crate::meter::{Kind, Meter};
 use nandscape_core::{Clocked, NamespaceResult, Outstanding, SimTime, Subsystem, Token};
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Real time without a request after which the host counts as idle. Shorter gaps are the host's own work
@@ -29,9 +28,9 @@ pub(crate) struct Timeline {
     /// On a free clock all that have not completed, at most its depth; else those of which the model did not
     /// know the completion at submission.
     outstanding: Outstanding<Waiting>,
-    /// On a paced clock, what the answers to those wait for, by index.
-    promises: HashMap<usize, Promise>,
-    promised: usize,
+    /// On a paced clock, what the answers to those wait for, by index, and which indices are free.
+    promises: Vec<Option<Promise>>,
+    free: Vec<usize>,
     last_done: SimTime,
 }
 
@@ -52,8 +51,8 @@ impl Timeline {
             now: SimTime::ZERO,
             last_end: start,
             outstanding: Outstanding::default(),
-            promises: HashMap::new(),
-            promised: 0,
+            promises: Vec::new(),
+            free: Vec::new(),
             last_done: SimTime::ZERO,
         }
     }
@@ -202,10 +201,12 @@ impl Timeline {
     #[cold]
     fn watch(&mut self, mut waiting: Waiting, token: Token, model: &mut Model) -> Submitted {
         if self.clock == Clock::Paced {
-            self.promised += 1;
-            waiting.index = self.promised;
+            waiting.index = self.free.pop().unwrap_or_else(|| {
+                self.promises.push(None);
+                self.promises.len() - 1
+            });
             let promise = Promise::open();
-            self.promises.insert(waiting.index, promise.clone());
+            self.promises[waiting.index] = Some(promise.clone());
             self.outstanding.watch(&mut *model.subsystem, token, waiting);
             return Submitted::Promised(promise);
         }
@@ -232,8 +233,9 @@ impl Timeline {
             self.completed(waiting.kind, waiting.at, done, model);
         }
         if self.clock == Clock::Paced
-            && let Some(promise) = self.promises.remove(&waiting.index)
+            && let Some(promise) = self.promises[waiting.index].take()
         {
+            self.free.push(waiting.index);
             promise.keep(done);
             model.meter.real[waiting.kind as usize].record(done.since(waiting.at).0);
         }
@@ -256,7 +258,7 @@ impl Timeline {
 struct Waiting {
     kind: Kind,
     at: SimTime,
-    /// In the batch, or on a paced clock among all promises.
+    /// In the batch, or on a paced clock in the list of promises.
     index: usize,
     /// Its completion was known at submission, and was measured then.
     is_measured: bool,

@@ -353,6 +353,7 @@ fn first_after(intervals: &[Interval], border: usize, count: usize, middle: f64,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nandscape_core::rng::{seeded, unit};
 
     /// A rate in MB/s, measured every 100 ms.
     fn rate(count: u64, mut value: impl FnMut(u64) -> f64) -> Vec<Interval> {
@@ -362,11 +363,9 @@ mod tests {
     }
 
     /// Numbers from 0 to 1 that look random and are the same everywhere.
-    fn noise(mut state: u64) -> impl FnMut() -> f64 {
-        move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 11) as f64 / (1u64 << 53) as f64
-        }
+    fn noise(seed: u64) -> impl FnMut() -> f64 {
+        let mut rng = seeded(seed);
+        move || unit(&mut rng)
     }
 
     fn shown(intervals: &[Interval]) -> Vec<String> {

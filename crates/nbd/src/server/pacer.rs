@@ -91,11 +91,14 @@ impl<'a> Pacer<'a> {
             self.add(due, now, Bytes::Long(room, len))?;
         } else {
             let mut start = 0;
-            for (end, due) in std::mem::take(&mut replies.due) {
+            let mut dues = std::mem::take(&mut replies.due);
+            for (end, due) in dues.drain(..) {
                 let bytes = self.copy(&replies.bytes()[start..end])?;
                 start = end;
                 self.add(due, now, bytes)?;
             }
+            // For its room.
+            replies.due = dues;
         }
         self.changed.notify_all();
         Ok(())

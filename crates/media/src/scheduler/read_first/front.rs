@@ -39,6 +39,8 @@ pub(super) struct Front {
     inbound: u32,
     /// How fast they come, where that is limited.
     pace: Option<Pace>,
+    /// Programs with pages of the host in a volatile buffer; some have ended.
+    buffered: Vec<Token>,
 }
 
 impl Front {
@@ -56,6 +58,7 @@ impl Front {
             blocked: List::EMPTY,
             inbound: 0,
             pace: rules.options.buffer.is_paced.then(|| Pace::new(rules)),
+            buffered: Vec::new(),
         }
     }
 
@@ -397,26 +400,40 @@ impl ReadFirst {
         true
     }
 
+    /// A program has got its first page of the host, for which a flush waits.
+    pub(super) fn note_buffered(&mut self, lead: u32) {
+        if !self.rules.options.buffer.is_volatile {
+            return;
+        }
+        let (slab, buffered) = (&self.slab, &mut self.front.buffered);
+        if buffered.len() == buffered.capacity() {
+            buffered.retain(|token| slab.find(*token).is_some());
+            // Twice the room if most of them were still there, so that this seldom happens.
+            if buffered.len() * 2 > buffered.capacity() {
+                buffered.reserve(buffered.capacity());
+            }
+        }
+        buffered.push(slab.token(lead));
+    }
+
     /// Completes when every program of the host that the buffer holds now has ended.
     pub(super) fn flush_buffer(&mut self) -> Token {
         if !self.rules.options.buffer.is_volatile || self.rules.options.buffer.bytes == 0 {
             return Token::NONE;
         }
         self.close_all();
-        let is_pending = |this: &Self, slot: u32| {
-            let op = &this.slab[slot];
-            op.stage != Stage::Free && op.kind == Kind::Program && op.parts.host_pages > 0
-        };
-        let slots = self.slab.len();
-        if !(0..slots).any(|slot| is_pending(self, slot)) {
-            return Token::NONE;
-        }
-        let join = self.slab.take(Kind::Join);
-        for slot in 0..slots {
-            if is_pending(self, slot) {
+        let mut buffered = std::mem::take(&mut self.front.buffered);
+        buffered.retain(|token| self.slab.find(*token).is_some());
+        let mut done = Token::NONE;
+        if !buffered.is_empty() {
+            let join = self.slab.take(Kind::Join);
+            for token in &buffered {
+                let slot = self.slab.find(*token).expect("it was just there");
                 self.slab.follow(slot, join);
             }
+            done = self.slab.token(join);
         }
-        self.slab.token(join)
+        self.front.buffered = buffered;
+        done
     }
 }

@@ -79,6 +79,9 @@ impl ReadFirst {
         program.parts.given += 1;
         program.transfer_ns = program.transfer_ns.max(transfer_ns);
         program.parts.host_pages += u32::from(answered);
+        if answered && program.parts.host_pages == 1 {
+            self.note_buffered(lead);
+        }
         let slot = self.take(Kind::Page, page, answered);
         self.slab[slot].lead = lead;
         self.slab[slot].bytes = bytes;
