@@ -23,17 +23,32 @@ pub type Keys = BTreeMap<String, String>;
 const OFF: [&str; 3] = ["0", "none", "false"];
 /// Keys that name which variant of a part there is.
 const VARIANT: [&str; 3] = ["kind", "policy", "preset"];
+/// The key that names a drive, and the part of which it gives every key: those need no word beside the name,
+/// as long as each drive has one value of them.
+const DRIVE: (&str, &str) = ("device.preset", "device.");
 
 /// Of each configuration, the keys whose values differ between those of the same label: as few as tell them
 /// apart. Of a part that others do not have it is the variant, and what is off needs no word.
 pub fn differences(named: &[(String, Keys)]) -> Vec<Vec<(String, String)>> {
     let of = |(label, own): &(String, Keys), all: bool| {
         let alike = || named.iter().filter(|(other, _)| other == label).map(|(_, keys)| keys);
+        let is_of_drive = |key: &str| {
+            let mut sheets = BTreeMap::new();
+            let mut is_in_sheet = |keys: &'_ Keys| {
+                let own = keys.get(key).cloned();
+                keys.get(DRIVE.0)
+                    .is_some_and(|drive| *sheets.entry(drive.clone()).or_insert(own.clone()) == own)
+            };
+            key != DRIVE.0 && key.starts_with(DRIVE.1) && alike().all(&mut is_in_sheet)
+        };
         let is_told = |(key, value): &(&String, &String)| {
             let differs = alike().filter_map(|keys| keys.get(*key)).any(|other| other != *value);
             let is_missing = alike().any(|keys| !keys.contains_key(*key));
             let is_variant = key.rsplit('.').next().is_some_and(|last| VARIANT.contains(&last));
             let is_off = OFF.contains(&value.as_str());
+            if is_of_drive(key) {
+                return false;
+            }
             if all { differs || is_missing } else { !is_off && (differs || is_missing && is_variant) }
         };
         own.iter().filter(is_told).map(|(key, value)| (key.clone(), value.clone())).collect()

@@ -71,6 +71,37 @@ fn devices_with_many_other_keys_are_told_by_their_presets_or_files() {
 }
 
 #[test]
+fn a_drive_stands_for_its_sheet_and_not_for_what_was_changed_of_it() {
+    let run = |preset: &str, program: &str, op: f64| {
+        let mut config = page_map(op);
+        let channels = if preset == "thesis" { 4 } else { 8 };
+        let timing = json!({"program": program, "read": format!("{channels}us")});
+        config["device"] = json!({"preset": preset, "channels": channels, "timing": timing});
+        past("a", "w", config)
+    };
+    let plain = ["thesis", "generic-tlc"].map(|preset| [0.07, 0.28].map(|op| run(preset, "1ms", op)));
+    assert_eq!(
+        names(plain.into_iter().flatten().collect()),
+        [
+            "page-map, device.preset=thesis, ftl.op=0.07",
+            "page-map, device.preset=thesis, ftl.op=0.28",
+            "page-map, device.preset=generic-tlc, ftl.op=0.07",
+            "page-map, device.preset=generic-tlc, ftl.op=0.28",
+        ]
+    );
+    let changed =
+        vec![run("thesis", "1ms", 0.07), run("thesis", "2ms", 0.07), run("generic-tlc", "1ms", 0.07)];
+    assert_eq!(
+        names(changed),
+        [
+            "page-map, device.preset=thesis, device.timing.program=1ms",
+            "page-map, device.preset=thesis, device.timing.program=2ms",
+            "page-map, device.preset=generic-tlc, device.timing.program=1ms",
+        ]
+    );
+}
+
+#[test]
 fn settings_that_no_label_names_are_told() {
     let with = |kind: &str, precondition: &str, depth: u32| {
         let mut config = page_map(0.28);
