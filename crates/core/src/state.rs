@@ -305,6 +305,16 @@ impl<T: State + Default> State for Option<T> {
     }
 }
 
+/// Why a device takes no writes any more. One that has come to that is of no use for what is saved.
+impl State for Option<&'static str> {
+    fn state(&mut self, _: &mut Archive<'_>) -> StateResult {
+        match self {
+            None => Ok(()),
+            Some(_) => Err(StateError::Unsupported { what: "a device that has become read-only" }),
+        }
+    }
+}
+
 impl<T: State + Default> State for Vec<T> {
     fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
         let length = archive.length(self.len())?;
