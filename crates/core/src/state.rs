@@ -64,7 +64,7 @@ pub enum Archive<'a> {
 
 /// Bytes that tables of numbers are written in at a time.
 const BULK: usize = 16 << 10;
-/// Most elements that a list grows by before the next ones have been read.
+/// Elements that a list is stored in at a time: it grows by no more before they have been read.
 const GROWTH: usize = 4096;
 
 impl Archive<'_> {
@@ -319,7 +319,7 @@ impl<T: State + Default> State for Vec<T> {
     fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
         let length = archive.length(self.len())?;
         if matches!(archive, Archive::Save(_)) {
-            return T::states(self, archive);
+            return self.chunks_mut(GROWTH).try_for_each(|part| T::states(part, archive));
         }
         self.clear();
         // What is not there is not allocated either, whatever the length says.
@@ -334,15 +334,10 @@ impl<T: State + Default> State for Vec<T> {
 
 impl<T: State + Default> State for VecDeque<T> {
     fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
-        if matches!(archive, Archive::Save(_)) {
-            archive.length(self.len())?;
-            return T::states(self.make_contiguous(), archive);
-        }
-        let mut list = Vec::new();
-        list.state(archive)?;
-        self.clear();
+        let mut list: Vec<T> = self.drain(..).collect();
+        let stored = list.state(archive);
         self.extend(list);
-        Ok(())
+        stored
     }
 }
 
@@ -398,17 +393,36 @@ pub const fn mark_of(text: &str) -> u32 {
 /// ```
 #[macro_export]
 macro_rules! state {
+    (impl [] $type:ty {}) => {
+        impl $crate::state::State for $type {
+            fn state(
+                &mut self,
+                archive: &mut $crate::state::Archive<'_>,
+            ) -> $crate::state::StateResult {
+                let Self {} = self;
+                archive.mark(const { $crate::state::mark_of(stringify!($type)) }, stringify!($type))
+            }
+        }
+    };
     (impl [$($generics:tt)*] $type:ty { $($how:ident: $($field:ident),+;)+ }) => {
         impl<$($generics)*> $crate::state::State for $type {
             fn state(
                 &mut self,
                 archive: &mut $crate::state::Archive<'_>,
             ) -> $crate::state::StateResult {
+                Self::states(std::slice::from_mut(self), archive)
+            }
+
+            fn states(
+                all: &mut [Self],
+                archive: &mut $crate::state::Archive<'_>,
+            ) -> $crate::state::StateResult {
                 const NAMES: &str = concat!(stringify!($type), $($(" ", stringify!($field)),+),+);
-                const MARK: u32 = $crate::state::mark_of(NAMES);
-                archive.mark(MARK, stringify!($type))?;
-                let Self { $($($field),+),+ } = self;
-                $($($crate::state!(@$how archive, $field);)+)+
+                archive.mark(const { $crate::state::mark_of(NAMES) }, stringify!($type))?;
+                for one in all {
+                    let Self { $($($field),+),+ } = one;
+                    $($($crate::state!(@$how archive, $field);)+)+
+                }
                 Ok(())
             }
         }
