@@ -15,6 +15,7 @@ use crate::rng::Xoshiro256PlusPlus;
 use crate::time::SimTime;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::sync::{Arc, Mutex};
 
 /// A state that cannot be saved, or not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +28,8 @@ pub enum StateError {
     Busy { what: &'static str },
     #[error("byte {offset}: {found}: expected {expected}")]
     Wrong { offset: u64, found: String, expected: String },
+    #[error("it was saved with {key} = {saved}: expected {key} = {present}, as in this run")]
+    Configuration { key: String, saved: String, present: String },
     /// The file could not be read or written.
     #[error("{0}")]
     File(String),
@@ -287,6 +290,13 @@ impl<T: State, const N: usize> State for [T; N] {
 impl<T: State + ?Sized> State for Box<T> {
     fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
         (**self).state(archive)
+    }
+}
+
+/// By its owner alone: what else shares it leaves it out.
+impl<T: State + ?Sized> State for Arc<Mutex<T>> {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        self.lock().expect("nobody panicked while holding it").state(archive)
     }
 }
 

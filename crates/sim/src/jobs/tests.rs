@@ -2,7 +2,7 @@
 //! then exact. Sequences marked "fio" were taken from the offset logs of fio 3.33.
 
 use super::{JobOptions, JobsError, JobsOutcome, run_jobs};
-use crate::precondition::Precondition;
+use crate::precondition::{Precondition, Snapshot};
 use crate::result::RunResult;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
@@ -171,6 +171,7 @@ impl Clocked for Fake {
 fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {
     let file = JobFile::parse("t.fio", text).unwrap_or_else(|e| panic!("{e}"));
     let options = JobOptions {
+        snapshot: Snapshot::Unused,
         precondition: &Precondition::default(),
         seed: 42,
         with_series: true,

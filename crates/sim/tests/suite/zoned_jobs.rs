@@ -11,7 +11,7 @@ use nandscape_core::{
 };
 use nandscape_jobs::JobFile;
 use nandscape_namespace::zones::{ZoneLayout, ZoneTable};
-use nandscape_sim::{JobOptions, Logged, Precondition, RequestLog, RunResult, run_jobs};
+use nandscape_sim::{JobOptions, Logged, Precondition, RequestLog, RunResult, Snapshot, run_jobs};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -173,6 +173,7 @@ fn run_after(device: &mut Zoned, text: &str, precondition: &Precondition) -> (Ru
     }
     let lines = Lines::default();
     let options = JobOptions {
+        snapshot: Snapshot::Unused,
         precondition,
         seed: 42,
         with_series: false,
