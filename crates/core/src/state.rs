@@ -310,7 +310,11 @@ impl<T: State + Default> State for Option<T> {
     fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
         let mut is_some = self.is_some();
         is_some.state(archive)?;
-        if is_some { self.get_or_insert_default().state(archive)? } else { *self = None }
+        if is_some {
+            self.get_or_insert_default().state(archive)?
+        } else {
+            *self = None
+        }
         Ok(())
     }
 }

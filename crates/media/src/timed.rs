@@ -4,9 +4,9 @@
 use crate::units::UnitPages;
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    Archive, Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError, FlashResult,
-    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender, SimTime,
-    SlcBlocks, State, StateResult, Token, Way, state,
+    Archive, Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError,
+    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender,
+    SimTime, SlcBlocks, State, StateResult, Token, Way, state,
 };
 
 /// A [`FlashDevice`] made of state and time.

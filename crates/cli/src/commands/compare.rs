@@ -7,7 +7,7 @@ use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::{NO_CACHE, knows};
 use nandscape_stack::kinds::KINDS;
-use nandscape_stack::{CompareOptions, RunOptions, Said, StackConfig, Typed, fit, said};
+use nandscape_stack::{CompareOptions, Said, StackConfig, Typed, fit, said};
 use std::collections::BTreeMap;
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
@@ -38,7 +38,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     }
     let bar = console.progress("compare");
     let progress = |label: &str, progress| bar.show_run(label, progress);
-    let options = RunOptions { state: args.state.used(), ..run_options(&args.output, &progress)? };
+    let options = run_options(&args.output, &args.state, &progress)?;
     // A layer that was asked for by name must run; 'all' means all that can.
     let how = CompareOptions {
         jobs: args.jobs,

@@ -4,7 +4,7 @@ use super::{WHICH, deliver, run_options, share_of, take_default_drive, takes_def
 use crate::args::ReplayArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_report::render_detail;
-use nandscape_stack::{RunOptions, fit};
+use nandscape_stack::fit;
 
 pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let mut args = args.clone();
@@ -39,7 +39,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let progress = |name: &str, progress| {
         if seeds.is_empty() { bar.show(progress) } else { bar.show_run(name, progress) }
     };
-    let options = RunOptions { state: args.state.used(), ..run_options(&args.output, &progress)? };
+    let options = run_options(&args.output, &args.state, &progress)?;
     let run = match seeds {
         [] => nandscape_stack::replay(&config, workload, &options),
         seeds => nandscape_stack::replay_seeds(&config, workload, seeds, &options),

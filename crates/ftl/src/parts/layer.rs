@@ -2,8 +2,8 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Archive, Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats, Hint,
-    Logs, Lpn, Mapping, Ppn, SimTime, State, StateResult, Token,
+    Archive, Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats,
+    Hint, Logs, Lpn, Mapping, Ppn, SimTime, State, StateResult, Token,
 };
 
 /// Where pages lie and how room is made: what a strategy decides by itself.

@@ -1,9 +1,9 @@
 //! Some dies of a device, or some blocks of each, as a device of its own.
 
 use nandscape_core::{
-    Archive, Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn,
-    ReadResult, Sender, SimTime, SlcBlocks, State, StateResult, Token, UnitId, Way, state,
+    Archive, Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice,
+    FlashError, FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob,
+    OpCounts, Ppn, ReadResult, Sender, SimTime, SlcBlocks, State, StateResult, Token, UnitId, Way, state,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 

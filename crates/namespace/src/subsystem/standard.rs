@@ -7,9 +7,7 @@ use crate::sets::{
     Budget, EnduranceGroupLog, PlmConfig, PlmError, PlmLog, PredictableLatency, ReadRecovery, SetAttributes,
     Window, controller_attribute, encode_aggregate, encode_group_list, encode_set_list,
 };
-use nandscape_core::{
-    Archive, BlockId, FtlError, FtlResult, SimTime, State, StateResult, Subsystem,
-};
+use nandscape_core::{Archive, BlockId, FtlError, FtlResult, SimTime, State, StateResult, Subsystem};
 
 /// What a set cannot find out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

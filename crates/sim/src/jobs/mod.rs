@@ -113,7 +113,9 @@ pub fn run_jobs(
     let mut outcome = prepared.and_then(|()| engine.adopt_zones());
     engine.begin();
     match options.snapshot {
-        Snapshot::Save(save) if outcome.is_ok() && !engine.stopped => save(engine.subsystem, &plan.prepared())?,
+        Snapshot::Save(save) if outcome.is_ok() && !engine.stopped => {
+            save(engine.subsystem, &plan.prepared())?
+        }
         Snapshot::Load(load) if outcome.is_ok() => load(engine.subsystem, &plan.prepared())?,
         _ => {}
     }

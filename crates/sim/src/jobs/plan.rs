@@ -31,7 +31,8 @@ impl Plan {
     /// are preconditioned, and the regions that are written.
     pub fn prepared(&self) -> String {
         let list = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
-        let namespaces = list(self.namespaces().iter().map(|namespace| (namespace + 1).to_string()).collect());
+        let namespaces =
+            list(self.namespaces().iter().map(|namespace| (namespace + 1).to_string()).collect());
         let region = |region: &Region| format!("{}:{}+{}", region.namespace + 1, region.start, region.len);
         let regions = list(self.layout.iter().map(region).collect());
         let regions = match self.layout.len() {

@@ -61,6 +61,8 @@ impl Fake {
     }
 }
 
+nandscape_core::no_state!(impl [] Fake: "a subsystem of a test");
+
 impl Subsystem for Fake {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

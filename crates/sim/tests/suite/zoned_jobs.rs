@@ -68,6 +68,8 @@ impl Zoned {
     }
 }
 
+nandscape_core::no_state!(impl [] Zoned: "a subsystem of a test");
+
 impl Subsystem for Zoned {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.info

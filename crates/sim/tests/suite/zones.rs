@@ -20,6 +20,8 @@ impl nandscape_core::Clocked for Zoned {
     delegate_clock!(self, self.below);
 }
 
+nandscape_core::no_state!(impl [] Zoned: "a subsystem of a test");
+
 impl Layered for Zoned {
     fn below(&self) -> &dyn Subsystem {
         &*self.below

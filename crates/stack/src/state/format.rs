@@ -49,7 +49,9 @@ pub(super) fn check_target(path: &Path) -> StateResult {
             if parent.is_dir() {
                 return Ok(());
             }
-            return Err(StateError::File("there is no such folder: expected one to save the state in".to_owned()));
+            return Err(StateError::File(
+                "there is no such folder: expected one to save the state in".to_owned(),
+            ));
         }
         Err(error) => return Err(failed("look at it")(error)),
     };
@@ -148,7 +150,9 @@ impl Reader {
         let mut file = File::open(path).map_err(failed("open"))?;
         let meta = file.metadata().map_err(failed("look at it"))?;
         if !meta.is_file() {
-            return Err(StateError::File("it is no regular file: expected one that --save-state wrote".to_owned()));
+            return Err(StateError::File(
+                "it is no regular file: expected one that --save-state wrote".to_owned(),
+            ));
         }
         let length = meta.len();
         let mut header = [0; HEADER];
@@ -198,7 +202,11 @@ impl Reader {
         let length: [u8; 4] = number(&header, 0);
         let size = u32::from_le_bytes(length);
         if size == 0 || size as usize > CHUNK || u64::from(size) > left - CHUNK_HEADER as u64 {
-            return Err(wrong(offset, format!("a chunk of {size} bytes"), format!("1 to {CHUNK}, in the file")));
+            return Err(wrong(
+                offset,
+                format!("a chunk of {size} bytes"),
+                format!("1 to {CHUNK}, in the file"),
+            ));
         }
         self.chunk.resize(size as usize, 0);
         self.file.read_exact(&mut self.chunk).map_err(failed("read"))?;
