@@ -115,7 +115,7 @@ fn drive(subsystem: &mut dyn Subsystem, seed: u64) {
         let place = below(&mut rng, info.capacity_bytes / page / 2) * page;
         let op = if below(&mut rng, 10) == 0 { Op::Trim } else { Op::Write };
         let command = BlockCommand::new(op, Extent::new(place, page), Hint(number as u16 % 3));
-        let done = subsystem.submit(namespace, command.into(), Payload::None, at).unwrap().token;
+        let done = subsystem.submit(namespace, command.into(), Payload::None, at).unwrap().done;
         at = wait(subsystem, done, at);
     }
     subsystem.advance(SimTime::MAX, &mut Vec::new());
@@ -210,7 +210,7 @@ fn streams_placement_handles_and_sets_go_on() {
     for split in ["ftl.split=global", "ftl.split=auto", "ftl.split=0.5,0.2"] {
         check(&[&large[..], &["ftl.streams=2", split]].concat(), LOAD);
     }
-    bytes_agree(&config(&["sets.count=2", "namespaces.count=2"]));
+    bytes_agree(&config(&["sets.layout=horizontal", "namespaces.count=4"]));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn another_configuration_is_refused_with_the_key_and_both_values() {
         ("ftl.kind=pm-gcl", "ftl", "", ""),
         ("workload.seed=7", "workload.seed", "42", "7"),
         ("workload.precondition=fill", "workload.precondition", "fill+uniform:1x", "fill"),
-        ("stack.kind=streams", "", "", ""),
+        ("ftl.streams=1", "ftl.streams", "0", "1"),
     ] {
         let error = error(&config(&[pair]), StateUse::Load(&file));
         let words = [format!("saved with {key}"), format!("{saved}: expected {key}"), format!("= {present}")];
