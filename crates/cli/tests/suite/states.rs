@@ -85,12 +85,12 @@ fn a_disk_that_is_full_leaves_no_file() {
 fn a_comparison_saves_to_a_folder() {
     let folder = folder();
     let args = ["compare", LOAD, "--config", "small.toml", "--ftl", "page-map,pm-gcl", "-q", "--json"];
-    let precondition = ["--precondition", "fill", "--save-state"];
+    let precondition = ["--precondition", "fill:50%", "--save-state"];
     let error = failing(folder.path(), &[&args[..], &precondition, &["one"]].concat());
     assert!(error.contains("expected a folder, such as one/"), "{error}");
     ok(folder.path(), &[&args[..], &precondition, &["all/"]].concat());
     assert_eq!(names(&folder.path().join("all")).len(), 2);
     let loaded = ok(folder.path(), &[&args[..], &["--load-state", "all/"]].concat());
     let loaded: Vec<Value> = serde_json::from_str(&loaded).unwrap();
-    assert!(loaded.iter().all(|document| document["state"]["precondition"] == "fill"));
+    assert!(loaded.iter().all(|document| document["state"]["precondition"] == "fill:50%"));
 }
