@@ -8,7 +8,7 @@ use nandscape_ftl::page_map;
 use nandscape_jobs::JobFile;
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed};
 use nandscape_namespace::NvmSubsystem;
-use nandscape_sim::{JobOptions, Precondition, run_jobs};
+use nandscape_sim::{JobOptions, Precondition, Snapshot, run_jobs};
 
 const GEOMETRY: Geometry = Geometry {
     channels: 16,
@@ -36,6 +36,7 @@ fn subsystem<S: Scheduler + Send + 'static>() -> Box<dyn Subsystem> {
 fn run(subsystem: &mut dyn Subsystem, file: &JobFile, precondition: &str) -> u64 {
     let precondition = Precondition::parse(precondition).expect("a preconditioning");
     let options = JobOptions {
+        snapshot: Snapshot::Unused,
         precondition: &precondition,
         seed: 1,
         with_series: false,

@@ -24,6 +24,7 @@ pub use zone::{ZoneArgs, ZoneVerbArg};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use names::name;
+use nandscape_stack::StateUse;
 use std::path::PathBuf;
 
 const WORKLOAD_HELP: &str = "Trace file (format by content; .gz, .zst, .xz transparently), '-' for standard input, a fio job file \
@@ -90,6 +91,27 @@ pub struct StackArgs {
     pub until: Option<String>,
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// The state of the device after the preconditioning.
+#[derive(Clone, Debug, Args)]
+pub struct StateArgs {
+    /// Save the state of the device after the preconditioning, for --load-state of other runs; a folder
+    /// (FOLDER/) for several devices or seeds.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath, conflicts_with = "load_state")]
+    pub save_state: Option<PathBuf>,
+    /// Begin with the state that --save-state saved, instead of preconditioning; of the same device, layers,
+    /// seed and preconditioning, which need not be typed again.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub load_state: Option<PathBuf>,
+}
+
+impl StateArgs {
+    /// What was asked for.
+    pub fn used(&self) -> Option<StateUse<'_>> {
+        let load = || self.load_state.as_deref().map(StateUse::Load);
+        self.save_state.as_deref().map(StateUse::Save).or_else(load)
+    }
 }
 
 /// A device that fits the workload.
@@ -236,6 +258,8 @@ pub struct ReplayArgs {
     #[command(flatten)]
     pub stack: StackArgs,
     #[command(flatten)]
+    pub state: StateArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
     /// Print the whole configuration as TOML and do nothing else.
     #[arg(long)]
@@ -260,6 +284,8 @@ pub struct CompareArgs {
     pub cache: Vec<String>,
     #[command(flatten)]
     pub stack: StackArgs,
+    #[command(flatten)]
+    pub state: StateArgs,
     #[command(flatten)]
     pub output: OutputArgs,
     /// Runs at the same time [default: one per core].

@@ -19,7 +19,7 @@ pub mod sweep;
 pub mod trace;
 pub mod zone;
 
-use crate::args::{DeviceArgs, FitArgs, OutputArgs, ReadingArgs, Remap, StackArgs};
+use crate::args::{DeviceArgs, FitArgs, OutputArgs, ReadingArgs, Remap, StackArgs, StateArgs};
 use crate::console::{Console, Failure, Result, STOP};
 use nandscape_core::registry::unknown_name;
 use nandscape_core::units;
@@ -158,6 +158,7 @@ fn wanted(args: &OutputArgs) -> Result<Vec<(&'static Output, PathBuf)>> {
 
 fn run_options<'a>(
     output: &OutputArgs,
+    state: &'a StateArgs,
     progress: &'a (dyn Fn(&str, Progress) + Sync),
 ) -> Result<RunOptions<'a>> {
     let wanted = wanted(output)?;
@@ -168,6 +169,7 @@ fn run_options<'a>(
         interval_ns: interval_ns(output)?,
         with_detail: output.detail,
         count_programs: wanted.iter().any(|(output, _)| output.wants_programs),
+        state: state.used(),
         progress,
     })
 }

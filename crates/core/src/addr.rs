@@ -11,6 +11,13 @@ use std::fmt;
 #[repr(transparent)]
 pub struct Lpn(pub u32);
 
+/// [`Lpn::NONE`].
+impl Default for Lpn {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Lpn {
     /// No logical page: what the OOB of an erased page says.
     pub const NONE: Self = Self(u32::MAX);
@@ -33,6 +40,13 @@ impl Lpn {
 #[repr(transparent)]
 pub struct Ppn(pub u32);
 
+/// [`Ppn::NONE`].
+impl Default for Ppn {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Ppn {
     /// No physical page: what a map says of an unmapped logical page.
     pub const NONE: Self = Self(u32::MAX);
@@ -53,6 +67,13 @@ impl Ppn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct BlockId(pub u32);
+
+/// [`BlockId::NONE`].
+impl Default for BlockId {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
 
 impl BlockId {
     /// No block.

@@ -1,7 +1,7 @@
 //! Why an operation was done. "Every byte has a cause": the sums over causes equal the medium's
 //! own counters.
 
-use crate::words;
+use crate::{state, state_of_enum, words};
 use serde::{Deserialize, Serialize};
 
 /// The cause of a flash operation.
@@ -39,6 +39,10 @@ pub struct OpCounts {
     /// Blocks erased.
     pub erases: u64,
 }
+
+state!(impl [] OpCounts { saved: programs, reads, erases; });
+state!(impl [] CauseTable { saved: rows; });
+state_of_enum!(Cause: Host, Gc, Merge, Meta, Wear, Finish, Clean, Fold);
 
 impl OpCounts {
     /// Adds another count to this one.

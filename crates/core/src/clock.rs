@@ -4,8 +4,8 @@ use crate::time::SimTime;
 
 /// Stands for the completion of an operation, or of several (see [`crate::FlashState::join`]).
 ///
-/// Opaque to FTLs. [`Token::NONE`] is complete from the beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Opaque to FTLs. [`Token::NONE`], the default, is complete from the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Token(pub u64);
 

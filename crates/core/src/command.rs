@@ -283,6 +283,10 @@ pub struct HostCounts {
     pub write_pages: u64,
 }
 
+crate::state!(impl [] HostCounts {
+    saved: reads, writes, trims, flushes, read_bytes, write_bytes, trim_bytes, read_pages, write_pages;
+});
+
 impl HostCounts {
     /// Counts a command as asked for.
     #[inline]

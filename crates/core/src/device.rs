@@ -16,6 +16,7 @@ use crate::clock::{Clocked, Token};
 use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
 use crate::slc::SlcBlocks;
+use crate::state::State;
 use crate::time::SimTime;
 use std::fmt;
 
@@ -92,9 +93,9 @@ pub enum Way {
 /// page programmed there. A layer whose OOB follows from its write pointers has an empty part for both.
 pub trait OutOfBand: Copy + PartialEq + fmt::Debug + Send + 'static {
     /// What a medium without data keeps of it for each page.
-    type Page: Copy + fmt::Debug + Send;
+    type Page: Copy + fmt::Debug + Send + State;
     /// What a medium without data keeps of it for each block.
-    type Block: Copy + Default + fmt::Debug + Send;
+    type Block: Copy + Default + fmt::Debug + Send + State;
 
     /// Bytes of the value as it is stored.
     const BYTES: usize;
@@ -201,6 +202,8 @@ pub struct MediumHealth {
     /// Blocks that are bad now, from the factory or since.
     pub bad_blocks: u64,
 }
+
+crate::state!(impl [] MediumHealth { saved: checksum_errors, torn_pages, bad_blocks; });
 
 /// What a medium counts by itself, apart from the causes of the device ([`FlashState::counters`]), so that
 /// one checks the other.
@@ -491,7 +494,7 @@ pub trait MapJournal {
 
 /// What a flash device is to everybody, whatever its pages hold: abilities, counters and time.
 #[auto_impl::auto_impl(Box)]
-pub trait FlashState: Clocked + BlockState {
+pub trait FlashState: Clocked + BlockState + State {
     /// What it can do beyond the basic contract.
     fn capabilities(&self) -> Capabilities;
 

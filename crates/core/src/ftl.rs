@@ -5,6 +5,7 @@ use crate::clock::Token;
 use crate::device::{FlashError, FlashState, MapJournal};
 use crate::journal::checkpoint;
 use crate::recovery::RecoveryReport;
+use crate::state::State;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +98,11 @@ pub struct FtlStats {
     /// Logical pages that hold data now (not reset).
     pub live_pages: u64,
 }
+
+crate::state!(impl [] FtlStats {
+    saved: map_updates, map_update_bytes, log_table_updates, gc_runs, gc_moved_pages, merges_switch, merges_full,
+        merges_evicted, in_place_rewrites, live_pages;
+});
 
 /// Where one log of host writes stands (see [`Logs`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,7 +257,7 @@ pub trait FlashLayer: Mapping + Logs {
 /// Requests are in bytes and may be unaligned. Payload is optional: `data` of a write is `extent.len` bytes,
 /// and a read fills `data` where the device stores payload (zeroes where nothing is mapped). The returned
 /// token completes when the host may be answered.
-pub trait Ftl: FlashLayer + Deferral {
+pub trait Ftl: FlashLayer + Deferral + State {
     /// Reads. Pages that are not mapped cost no flash operation unless the layer has an option that says
     /// otherwise.
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token>;

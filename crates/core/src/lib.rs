@@ -24,6 +24,7 @@
 //! * [`zone`]: the zoned command set; [`vector`]: the vector command set; [`object`]: that of objects.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
+//! * [`state`]: the state of a stack, saved and loaded.
 
 pub mod addr;
 pub mod cached;
@@ -52,6 +53,7 @@ pub mod registry;
 pub mod rng;
 pub mod sample;
 pub mod slc;
+pub mod state;
 pub mod store;
 pub mod subsystem;
 pub mod time;
@@ -95,6 +97,7 @@ pub use record::{IoRecord, TraceError, TraceOp, TraceReader, WorkloadInfo};
 pub use recovery::RecoveryReport;
 pub use registry::{Info, Param, ParamError, ParamKind};
 pub use slc::SlcBlocks;
+pub use state::{Archive, State, StateError, StateResult};
 pub use store::{Applied, Regions, Store, StoreShape};
 pub use subsystem::{Layered, NamespaceInfo, Submitted, Subsystem};
 pub use time::SimTime;

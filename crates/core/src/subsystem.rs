@@ -6,6 +6,7 @@ use crate::command::{Answer, Command, Op, Payload};
 use crate::error::NamespaceResult;
 use crate::ftl::Allocation;
 use crate::inspect::{Control, Inspect};
+use crate::state::State;
 use crate::time::SimTime;
 use crate::zone::ZoneShape;
 use serde::Serialize;
@@ -40,7 +41,7 @@ pub type Submitted = NamespaceResult<Answer>;
 ///
 /// A set has a translation layer of its own over its own dies; several namespaces may lie in one set, where
 /// they share that layer and its garbage collection.
-pub trait Subsystem: Clocked {
+pub trait Subsystem: Clocked + State {
     /// What there is.
     fn namespaces(&self) -> &[NamespaceInfo];
 
@@ -78,7 +79,7 @@ pub trait Subsystem: Clocked {
 
 /// A subsystem in front of another one, which has something to say of commands and reports and leaves
 /// everything else to the one below.
-pub trait Layered: Clocked {
+pub trait Layered: Clocked + State {
     /// The subsystem below.
     fn below(&self) -> &dyn Subsystem;
 

@@ -9,7 +9,7 @@ use crate::Result;
 use nandscape_core::{Subsystem, units};
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::result::{DirectionResult, JobResult};
-use nandscape_sim::{JobOptions, JobsOutcome, Precondition, run_jobs};
+use nandscape_sim::{JobOptions, JobsOutcome, Precondition, Snapshot, run_jobs};
 use nandscape_stack::RunError;
 use nandscape_stack::build::build_subsystem;
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
@@ -77,6 +77,7 @@ impl Site {
         options: SiteOptions<'_>,
     ) -> Result<JobsOutcome> {
         let job_options = JobOptions {
+            snapshot: Snapshot::Unused,
             precondition,
             seed: self.config.seed,
             with_series: options.interval_ns.is_some(),

@@ -234,6 +234,8 @@ impl Below<'_> {
     }
 }
 
+nandscape_core::no_state!(impl [] Classified: "the classification of ext4 blocks (extfs)");
+
 impl Layered for Classified {
     fn below(&self) -> &dyn Subsystem {
         &*self.inner

@@ -19,7 +19,7 @@ use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, RESERVE, Superb
 use nandscape_core::journal::newest;
 use nandscape_core::{
     Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlResult, Info, Issue, Lpn, Params, Ppn,
-    SimTime, Token, addr::PageSpan, keys,
+    SimTime, Token, addr::PageSpan, keys, state,
 };
 
 keys! { PARAMS:
@@ -58,6 +58,12 @@ struct HsbmGcl<D> {
     is_lru: bool,
     is_strict: bool,
 }
+
+state!(impl [D: FlashDevice] HsbmGcl<D> {
+    saved: base, pool, logs;
+    tables: map;
+    fixed: slots, is_lru, is_strict;
+});
 
 /// Builds the strategy for the registry.
 pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {

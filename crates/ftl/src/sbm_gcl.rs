@@ -18,7 +18,7 @@ use crate::parts::order::{GC_ORDER, Order, UNSAFE_ORDER};
 use crate::parts::superblocks::{BN, MODEL_ENTRY_BYTES, NONE, PN, RESERVE, Superblocks};
 use nandscape_core::{
     Cause, Cost, Extent, FlashDevice, FlashError, FtlError, FtlResult, Info, Issue, Lpn, Params, Ppn,
-    SimTime, Token, addr::PageSpan, keys,
+    SimTime, Token, addr::PageSpan, keys, state,
 };
 
 keys! { PARAMS:
@@ -64,6 +64,8 @@ struct SbmGcl<D> {
     collects_first: bool,
     waiting: Vec<Waiting>,
 }
+
+state!(impl [D: FlashDevice] SbmGcl<D> { saved: base, pool; tables: map; fixed: collects_first, waiting; });
 
 /// Builds the strategy for the registry.
 pub fn build<D: FlashDevice + Send + 'static>(device: D, params: &Params) -> BuildResult {

@@ -29,11 +29,13 @@ pub use scheduler::{
 pub use timed::Timed;
 pub use units::unit_geometry;
 
-use nandscape_core::{BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn};
+use nandscape_core::{
+    BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn, State,
+};
 
 /// What a flash medium is, whatever its pages hold. Knows no time.
 #[auto_impl::auto_impl(Box)]
-pub trait MediumState: BlockState {
+pub trait MediumState: BlockState + State {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 

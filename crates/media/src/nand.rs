@@ -8,7 +8,7 @@ use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, BlockState, Capabilities, Divider, FlashError, FlashResult, Geometry, MediumHealth, MediumTally,
-    Oob, OpCounts, OutOfBand, Ppn,
+    Oob, OpCounts, OutOfBand, Ppn, State, state,
 };
 use nandscape_memory::prefetch;
 
@@ -103,6 +103,16 @@ struct Block<B> {
     erase_count: u32,
     bad: bool,
 }
+
+// Programs per page are counted from the last reset on, and a state is saved right after one.
+state!(impl [O: OutOfBand] Nand<O> {
+    saved: totals, health;
+    tables: oobs, blocks;
+    parts: payload;
+    fixed: geometry, capabilities, endurance, pages_per_block, keeps_more, program_counts;
+});
+
+state!(impl [B: State] Block<B> { saved: first, write_pointer, erase_count, bad; });
 
 impl Nand {
     /// A new medium, wholly erased, for layers that map logical pages.

@@ -58,6 +58,8 @@ enum Holds {
     Bytes,
 }
 
+nandscape_core::no_state!(impl [O] Payload<O>: "a device that stores data");
+
 impl<O: OutOfBand> Payload<O> {
     pub(crate) fn new(geometry: &Geometry) -> Self {
         let units = Units::new(geometry);

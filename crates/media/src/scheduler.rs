@@ -9,7 +9,7 @@ pub mod serial;
 
 pub use options::{BlockTimes, GcOrder, HostLink, Intake, Options, SlcTiming, Suspension, WriteBuffer};
 
-use nandscape_core::{Clocked, Geometry, Info, Ppn, Sender, SimTime, SlcBlocks, Token, Way};
+use nandscape_core::{Clocked, Geometry, Info, Ppn, Sender, SimTime, SlcBlocks, State, Token, Way};
 
 /// Latencies of the flash array and speed of a channel bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl TimedOp {
 /// Decides when submitted operations run. See [`nandscape_core::FlashDevice`] for the meaning of each method.
 ///
 /// Whatever the order it chooses, operations on the same block take effect in submission order.
-pub trait Scheduler: Clocked {
+pub trait Scheduler: Clocked + State {
     /// A scheduler with everything idle at time 0.
     fn new(geometry: &Geometry, timing: &Timing) -> Self
     where

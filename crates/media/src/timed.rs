@@ -4,9 +4,9 @@
 use crate::units::UnitPages;
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError, FlashResult,
-    FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender, SimTime,
-    SlcBlocks, Token, Way,
+    Archive, Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError,
+    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender,
+    SimTime, SlcBlocks, State, StateResult, Token, Way, state,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -38,6 +38,23 @@ struct Packed {
     packing: Packing,
     totals: OpCounts,
 }
+
+state!(impl [M: MediumState, S: Scheduler] Timed<M, S> {
+    saved: medium, scheduler, causes, unmapped_reads;
+    parts: layout;
+    fixed: capabilities, page_bytes, slc;
+});
+
+impl State for Layout {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        match self {
+            Self::Packed(packed) => packed.state(archive),
+            Self::Units(units) => units.state(archive),
+        }
+    }
+}
+
+state!(impl [] Packed { saved: totals; fixed: packing; });
 
 impl<M: MediumState, S: Scheduler> Timed<M, S> {
     /// Joins a medium and a scheduler for the same geometry.

@@ -8,7 +8,7 @@
 //! State, rules, OOB and counts are those of units; only time knows flash pages. So a read counts for each
 //! unit also where one array read serves several of them.
 
-use nandscape_core::{Cause, Divider, Geometry, GeometryError, Issue, Ppn, SimTime, Token};
+use nandscape_core::{Cause, Divider, Geometry, GeometryError, Issue, Ppn, SimTime, Token, state};
 
 /// The shape that a layer sees of a flash whose pages hold several units.
 pub fn unit_geometry(flash: &Geometry, unit_bytes: u32) -> Result<Geometry, GeometryError> {
@@ -43,6 +43,9 @@ struct Taken {
     cause: Cause,
     done: Token,
 }
+
+state!(impl [] UnitPages { saved: taken; tables: arrivals; fixed: per_page, per_block, unit_bytes; });
+state!(impl [] Taken { saved: page, bytes, at, after, cause, done; });
 
 impl UnitPages {
     /// `units` of them in each flash page, for the shape that a layer sees.

@@ -9,7 +9,7 @@ use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
     FlashState, Ftl, FtlError, FtlResult, HostReports, Inspect, Layers, LogControl, NamespaceInfo,
-    NamespaceResult, Op, OpCounts, SimTime, Submitted, Subsystem, Token,
+    NamespaceResult, Op, OpCounts, SimTime, Submitted, Subsystem, Token, state,
 };
 use standard::Standard;
 use std::ops::DerefMut;
@@ -83,6 +83,15 @@ pub struct NvmSubsystem {
     order: Option<Order>,
     standard: Standard,
 }
+
+state!(impl [] Space { saved: counts; fixed: set, offset_bytes, capacity_bytes, page_bytes; });
+
+state!(impl [] NvmSubsystem {
+    saved: standard;
+    tables: spaces, layers;
+    parts: shared, order;
+    fixed: infos, groups;
+});
 
 impl NvmSubsystem {
     /// One namespace that covers a whole translation layer.

@@ -27,7 +27,7 @@ pub mod trust;
 pub mod zones;
 
 pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, Logged, RequestLog, run_jobs};
-pub use precondition::Precondition;
+pub use precondition::{Precondition, Snapshot};
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
 pub use result::{LifetimeResult, RunResult};
 pub use steady::UntilSteady;

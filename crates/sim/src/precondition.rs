@@ -2,8 +2,9 @@
 
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::zone::ZoneShape;
-use nandscape_core::{Extent, IoRecord, NamespaceInfo, SimTime, TraceOp, units};
+use nandscape_core::{Extent, IoRecord, NamespaceInfo, SimTime, StateResult, Subsystem, TraceOp, units};
 use std::cell::RefCell;
+use std::fmt;
 use std::rc::Rc;
 
 /// A preconditioning that cannot be read.
@@ -123,6 +124,32 @@ impl Precondition {
                 hint: 0,
                 op: TraceOp::Write,
             })
+        })
+    }
+}
+
+/// What becomes of the state right after the preconditioning, when counters and time begin at 0.
+#[derive(Clone, Copy, Default)]
+pub enum Snapshot<'a> {
+    /// Nothing: the run goes on.
+    #[default]
+    Unused,
+    /// It is saved, and the run goes on.
+    Save(&'a Archiver<'a>),
+    /// It is loaded instead of being brought about.
+    Load(&'a Archiver<'a>),
+}
+
+/// Saves or loads the state of a subsystem. The text says what else than the [`Precondition`] the state
+/// depends on; runs with different texts cannot use each other's state.
+pub type Archiver<'a> = dyn Fn(&mut dyn Subsystem, &str) -> StateResult + 'a;
+
+impl fmt::Debug for Snapshot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unused => "Unused",
+            Self::Save(_) => "Save",
+            Self::Load(_) => "Load",
         })
     }
 }

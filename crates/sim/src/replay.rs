@@ -7,15 +7,15 @@
 
 use crate::lookahead::Lookahead;
 use crate::metrics::{Recorder, Series};
-use crate::precondition::Precondition;
+use crate::precondition::{Precondition, Snapshot};
 use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::steady::{MOST_REPEATS, Settling, UntilSteady};
 use crate::sums::{self, Measured};
 use crate::trust::{Arrivals, Facts, Rounds, judge, never_steady};
 use nandscape_core::command::Payload;
 use nandscape_core::{
-    Command, Extent, IoRecord, NamespaceError, NamespaceResult, Outstanding, SimTime, Subsystem, Token,
-    TraceError, TraceOp, TraceReader,
+    Command, Extent, IoRecord, NamespaceError, NamespaceResult, Outstanding, SimTime, StateError, Subsystem,
+    Token, TraceError, TraceOp, TraceReader,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,6 +38,8 @@ pub struct ReplayOptions<'a> {
     pub pacing: Pacing,
     /// Writes before the counted part.
     pub precondition: &'a Precondition,
+    /// The state after them.
+    pub snapshot: Snapshot<'a>,
     /// The workload itself, after them, until write amplification is steady.
     pub until_steady: Option<UntilSteady<'a>>,
     /// Seed of the preconditioning, and recorded in the result.
@@ -68,6 +70,8 @@ pub struct Progress {
 pub enum ReplayError {
     #[error(transparent)]
     Trace(#[from] TraceError),
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A scheduler lost a request: a bug.
     #[error("{lost} requests were never answered: a bug in the scheduler")]
     Lost { lost: u64 },
@@ -88,6 +92,8 @@ pub struct ReplayOutcome {
 /// Writes under way before the counted part: deep enough to keep every die busy and shallow enough to keep
 /// event queues short.
 const DEPTH: u32 = 64;
+/// What the state of a replay depends on besides the preconditioning.
+const PREPARED: &str = "a trace or generator";
 /// Requests between two looks at the stop flag and the progress callback.
 const CHECK_EVERY: u64 = 4096;
 
@@ -105,11 +111,7 @@ pub fn replay(
 ) -> Result<ReplayOutcome> {
     assert_eq!(subsystem.namespaces().len(), 1, "namespaces of a replay");
     let mut runner = Runner::new(subsystem, options.stop, progress);
-    let unprepared = if options.precondition.steps.is_empty() {
-        None
-    } else {
-        runner.precondition(options.precondition, options.seed)?
-    };
+    let unprepared = runner.prepare(options)?;
     let mut settled = None;
     let unprepared = match (unprepared, options.until_steady) {
         (None, Some(until)) => {
@@ -213,6 +215,27 @@ impl<'a> Runner<'a> {
         progress: &'a mut dyn FnMut(Progress),
     ) -> Self {
         Self { subsystem, stop, progress, outstanding: Outstanding::default() }
+    }
+
+    /// Brings the state before the counted part about, or loads it; gives the write that failed, if one did.
+    fn prepare(&mut self, options: &ReplayOptions<'_>) -> Result<Option<RunError>> {
+        if let Snapshot::Load(load) = options.snapshot {
+            // As at the end of a preconditioning.
+            self.subsystem.reset_counters(SimTime::ZERO);
+            load(self.subsystem, PREPARED)?;
+            return Ok(None);
+        }
+        if options.precondition.steps.is_empty() {
+            return Ok(None);
+        }
+        let failure = self.precondition(options.precondition, options.seed)?;
+        if let Snapshot::Save(save) = options.snapshot
+            && failure.is_none()
+            && !self.is_stopped()
+        {
+            save(self.subsystem, PREPARED)?;
+        }
+        Ok(failure)
     }
 
     /// Writes what the preconditioning says and forgets its counts; gives the write that failed, if one did.

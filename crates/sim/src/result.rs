@@ -117,12 +117,24 @@ pub struct RunIdentity {
     pub seed: u64,
     /// The full configuration, as nested tables.
     pub config: serde_json::Value,
+    /// Where the state before the counted part comes from; absent where the run brought it about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateSource>,
     /// Options of the job file's global sections, as typed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub job_defaults: BTreeMap<String, String>,
     /// The same with other seeds; absent for a run of one seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<SeedsResult>,
+}
+
+/// A state that was loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateSource {
+    /// The file, as it was given.
+    pub file: String,
+    /// The preconditioning that brought it about.
+    pub precondition: String,
 }
 
 /// Write amplification; null without writes.

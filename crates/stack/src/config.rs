@@ -43,7 +43,7 @@ const DEFAULT_FTL: &str = "page-map";
 keys! { PARAMS:
     DEPTH: Option<u32> = int(0, 1 << 20),
         "requests outstanding (closed loop); 0 follows the time stamps; absent: the stamps if real, else 32";
-    PRECONDITION: String = text() or "none", "writes before the counted part, such as fill+uniform:2x";
+    pub(crate) PRECONDITION: String = text() or "none", "writes before the counted part, such as fill+uniform:2x";
     pub(crate) UNTIL: Option<String> = choice(&["steady"]),
         "writes of the workload, again and again, until write amplification is steady; then the counted part";
     SEED: u64 = int(0, u64::MAX) or "42", "seed of generators and preconditioning";
@@ -325,10 +325,28 @@ impl StackConfig {
     ///
     /// None for a configuration that was checked.
     pub fn with_seed(&self, seed: u64) -> Result<Self> {
+        self.with("workload.seed", &seed.to_string())
+    }
+
+    /// The same configuration with another value of a key.
+    pub(crate) fn with(&self, key: &str, value: &str) -> Result<Self> {
         let mut typed = Typed::new();
         typed.merge_text("the configuration", &self.to_toml())?;
-        typed.set("workload.seed", &seed.to_string())?;
+        typed.set(key, value)?;
         typed.check()
+    }
+
+    /// What shapes the state of a device, besides the preconditioning and its seed: everything but how the
+    /// workload is read, and what stands between it and the device.
+    pub(crate) fn shape(&self) -> serde_json::Value {
+        let mut table = self.to_table();
+        for name in ["workload", "host", "journal"] {
+            table.remove(name);
+        }
+        if let Some(toml::Value::Table(device)) = table.get_mut("device") {
+            device.remove("preset");
+        }
+        serde_json::to_value(table).expect("a table of scalars is valid JSON")
     }
 
     /// The value of a dotted key, as a person would type it; `None` where it has none.

@@ -1,9 +1,10 @@
 //! Why a run gave no result.
 
 use crate::keys::ConfigError;
-use nandscape_core::TraceError;
+use nandscape_core::{StateError, TraceError};
 use nandscape_jobs::JobError;
 use nandscape_sim::{JobsError, ReplayError};
+use std::path::PathBuf;
 
 /// A run that gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,8 @@ pub enum RunError {
     Jobs(String),
     #[error("standard input ('-') can be read once: expected it as one workload, with one seed")]
     StdinTwice,
+    #[error("{}: {error}", file.display())]
+    State { file: PathBuf, error: StateError },
     #[error("cannot start {jobs} jobs: {message}")]
     Threads { jobs: usize, message: String },
     #[error("{label}: {message}")]

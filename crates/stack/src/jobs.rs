@@ -6,6 +6,7 @@ use crate::error::RunError;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
 use crate::request_log::IoLogs;
 use crate::seeds::{joined, seeded};
+use crate::state::{RunState, check_alone};
 use nandscape_jobs::JobFile;
 use nandscape_report::Run;
 use nandscape_sim::{JobOptions, RequestLog, run_jobs};
@@ -59,10 +60,15 @@ fn run(
             config.stack.info.name
         )));
     }
+    let state = RunState::new(config, options.state)?;
+    let config = &*state.config;
     let mut subsystem = build_subsystem(config)?;
+    state.check_can_save(&mut *subsystem)?;
     let label = config.label();
+    let archiver = state.archiver();
     let job_options = JobOptions {
         precondition: &config.precondition,
+        snapshot: state.snapshot(&archiver),
         seed: config.seed,
         with_series: options.with_series,
         interval_ns: options.interval_ns,
@@ -86,6 +92,7 @@ fn run(
         result.notes.push(format!("workload.depth = {depth} is for traces: each job has its own iodepth"));
     }
     finish(config, wall_s, &mut result);
+    state.tell(&mut result);
     Ok(Run { label, result, series: None, jobs: outcome.series })
 }
 
@@ -110,6 +117,7 @@ pub(crate) fn compare_job_files(
         own = seeded(&configs.iter().collect::<Vec<_>>(), compare.seeds)?;
         &own[..]
     };
+    check_alone(configs, options.state)?;
     let points: Vec<(&StackConfig, &String, &JobFile)> = files
         .iter()
         .flat_map(|(path, file)| configs.iter().map(move |config| (config, *path, file)))

@@ -12,6 +12,7 @@
 //!   keeps in a block.
 //! * [`journal`]: the journal of a device that keeps bytes.
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Subsystem`].
+//! * [`StateUse`]: states of preconditioned devices, in files.
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
 //! * [`jobs`]: fio job files.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
@@ -41,6 +42,7 @@ mod request_log;
 mod run;
 mod seeds;
 pub mod stacks;
+mod state;
 pub mod storing;
 mod timing;
 mod trust;
@@ -58,5 +60,6 @@ pub use nandscape_report::Run;
 pub use options::{CompareOptions, RunOptions, pool};
 pub use past::{Past, past_runs};
 pub use run::{compare, replay, replay_seeds};
+pub use state::StateUse;
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};
 pub use values::{MOST_VALUES, seeds, values};

@@ -2,6 +2,7 @@
 
 use crate::config::StackConfig;
 use crate::error::RunError;
+use crate::state::StateUse;
 use crate::trust::tell_few_blocks;
 use nandscape_core::units;
 use nandscape_ftl::page_map;
@@ -21,6 +22,8 @@ pub struct RunOptions<'a> {
     pub with_detail: bool,
     /// Count programs per page where the device is small enough (16 Mi pages).
     pub count_programs: bool,
+    /// What becomes of the state after the preconditioning.
+    pub state: Option<StateUse<'a>>,
     /// Called now and then with the label of the run.
     pub progress: &'a (dyn Fn(&str, Progress) + Sync),
 }
@@ -40,6 +43,7 @@ impl Default for RunOptions<'_> {
             interval_ns: None,
             with_detail: false,
             count_programs: false,
+            state: None,
             progress: &|_, _| {},
         }
     }

@@ -8,6 +8,7 @@ use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
 use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
 use crate::seeds::{joined, seeded, with_spread};
+use crate::state::{RunState, check_alone};
 use crate::trust;
 use nandscape_core::{Subsystem, TraceError, TraceReader, units};
 use nandscape_report::Run;
@@ -69,6 +70,8 @@ pub fn replay_seeds(
         options.tell(&name, requests, Some(requests));
         Ok(run)
     };
+    let own: Vec<StackConfig> = seeds.iter().map(|seed| config.with_seed(*seed)).collect::<Result<_, _>>()?;
+    check_alone(&own, options.state)?;
     let runs = pool(None)?.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
     Ok(with_spread(runs))
 }
@@ -138,6 +141,7 @@ pub fn compare(
     } else {
         (compare.seeds, seeded(&suited, compare.seeds)?)
     };
+    check_alone(&seeded, options.state)?;
     let mut points = Vec::new();
     for workload in workloads {
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
@@ -264,9 +268,14 @@ fn replay_on(
             Err(error) => Err(TraceError::Spec { spec: workload.to_owned(), message: error.to_string() }),
         }
     };
+    let state = RunState::new(config, options.state)?;
+    let config = &*state.config;
+    state.check_can_save(subsystem)?;
+    let archiver = state.archiver();
     let replay_options = ReplayOptions {
         pacing: config.pacing(reader.info().has_real_times),
         precondition: &config.precondition,
+        snapshot: state.snapshot(&archiver),
         until_steady: is_repeated(config).then_some(UntilSteady(&again)),
         seed: config.seed,
         with_series: options.with_series,
@@ -293,6 +302,7 @@ fn replay_on(
         result.notes.extend(notes);
     }
     finish(config, wall_s, &mut result);
+    state.tell(&mut result);
     if result.error.is_some() && subsystem.namespaces()[0].zones.is_some() {
         result.notes.push(
             "raw zones are written in order, at their write pointers; --stack zone-map takes any load"

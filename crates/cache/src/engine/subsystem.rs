@@ -42,6 +42,8 @@ impl<E: Eviction> Cache<E> {
     }
 }
 
+nandscape_core::no_state!(impl [E: Eviction] Cache<E>: "a cache");
+
 /// Sets are those of the fast store, if it is flash; a cache over a RAM disk has none.
 impl<E: Eviction> Subsystem for Cache<E> {
     fn namespaces(&self) -> &[NamespaceInfo] {

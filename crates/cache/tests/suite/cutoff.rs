@@ -8,7 +8,7 @@ use nandscape_core::{Op, SimTime, Subsystem};
 use nandscape_disk::Keep;
 use nandscape_policies::BlockKey;
 use nandscape_policies::admission::Bypass;
-use nandscape_sim::{Pacing, Precondition, ReplayOptions, replay};
+use nandscape_sim::{Pacing, Precondition, ReplayOptions, Snapshot, replay};
 use nandscape_trace::{OpenOptions, Target, open};
 use rig::{Rig, design, store};
 
@@ -213,6 +213,7 @@ fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
     let options = ReplayOptions {
         pacing: Pacing::Closed { depth: 32 },
         precondition: &Precondition::default(),
+        snapshot: Snapshot::Unused,
         until_steady: None,
         seed: 1,
         with_series: false,

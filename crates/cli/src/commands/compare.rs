@@ -38,7 +38,7 @@ pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     }
     let bar = console.progress("compare");
     let progress = |label: &str, progress| bar.show_run(label, progress);
-    let options = run_options(&args.output, &progress)?;
+    let options = run_options(&args.output, &args.state, &progress)?;
     // A layer that was asked for by name must run; 'all' means all that can.
     let how = CompareOptions {
         jobs: args.jobs,

@@ -39,7 +39,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let progress = |name: &str, progress| {
         if seeds.is_empty() { bar.show(progress) } else { bar.show_run(name, progress) }
     };
-    let options = run_options(&args.output, &progress)?;
+    let options = run_options(&args.output, &args.state, &progress)?;
     let run = match seeds {
         [] => nandscape_stack::replay(&config, workload, &options),
         seeds => nandscape_stack::replay_seeds(&config, workload, seeds, &options),

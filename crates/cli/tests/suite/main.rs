@@ -13,6 +13,7 @@ mod readme;
 mod reproduce;
 mod results;
 mod seeds;
+mod states;
 mod sweep;
 mod terminal;
 mod trust;

@@ -9,8 +9,8 @@ use nandscape_report::{Fault, RESULT_SCHEMA, faults};
 use nandscape_sim::RunResult;
 use nandscape_sim::result::{
     CacheResult, ChunksResult, DirectionResult, JobResult, LatencyLevel, LatencyPoint, LatencySummary,
-    PolicyResult, PolicyStream, RunError, SeedsResult, SetResult, Spread, SyncResult, TrustNote, ZoneShown,
-    ZonesResult,
+    PolicyResult, PolicyStream, RunError, SeedsResult, SetResult, Spread, StateSource, SyncResult, TrustNote,
+    ZoneShown, ZonesResult,
 };
 use nandscape_sim::zones::{ZoneColumn, ZoneHistory};
 use serde_json::{Map, Value};
@@ -120,6 +120,7 @@ fn with_everything() -> Value {
         Some(SeedsResult { used: vec![1], spread: [("waf".to_owned(), Spread::default())].into() });
     result.run.schema = 1;
     result.run.config = Value::Object(Map::new());
+    result.run.state = Some(StateSource { file: "drive.state".into(), precondition: "fill".into() });
     result.run.job_defaults.insert("bs".into(), "4k".into());
     result.flash.by_cause.insert("host".into(), OpCounts::default());
     result.layer.slc = Some(SlcStatus::default());

@@ -1,7 +1,7 @@
 //! Fewest valid pages among the oldest blocks.
 
 use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
-use nandscape_core::Info;
+use nandscape_core::{Info, state};
 use std::collections::VecDeque;
 
 /// Registry entry.
@@ -30,6 +30,8 @@ impl WindowedGreedy {
         Self { queue: VecDeque::with_capacity(setup.blocks as usize), window }
     }
 }
+
+state!(impl [] WindowedGreedy { saved: queue; fixed: window; });
 
 impl VictimPolicy for WindowedGreedy {
     fn sealed(&mut self, block: u32, _: u32, _: u64) {

@@ -19,6 +19,8 @@ impl<D: FlashDevice> BlockState for Journal<D> {
     }
 }
 
+nandscape_core::no_state!(impl [D: FlashDevice] Journal<D>: "a journal");
+
 impl<D: FlashDevice> FlashState for Journal<D> {
     nandscape_core::delegate_state!(self, self.device; capabilities, join, pass, counters, tally, reset_counters);
 

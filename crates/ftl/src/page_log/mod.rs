@@ -26,7 +26,7 @@ use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
 use crate::parts::page_table::PageTable;
 use nandscape_core::{
     Barrier, BlockId, Cost, Extent, FlashDevice, FlashError, FtlError, FtlResult, Lpn, Ppn, SimTime, Token,
-    keys,
+    keys, state,
 };
 use space::Space;
 
@@ -65,6 +65,11 @@ pub(crate) struct PageLog<D> {
     was_taken_over: bool,
     moves: Vec<Move>,
 }
+
+state!(impl [D: FlashDevice] PageLog<D> {
+    saved: base, table, space, failed_blocks, before_copies, safe_before;
+    fixed: collection, was_taken_over, moves;
+});
 
 impl<D: FlashDevice> PageLog<D> {
     #[inline(always)]

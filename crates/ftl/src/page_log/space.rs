@@ -9,7 +9,7 @@
 use crate::parts::base::{Base, LOST};
 use crate::parts::candidates::Candidates;
 use crate::parts::ring_set::RingSet;
-use nandscape_core::{BlockId, Divider, FlashDevice, Geometry, Ppn, Token};
+use nandscape_core::{BlockId, Divider, FlashDevice, Geometry, Ppn, Token, state, state_of_enum};
 use std::collections::VecDeque;
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -85,6 +85,17 @@ pub(super) struct Space {
     /// Good blocks of each unit that belong to no group.
     pub(super) surplus: Vec<VecDeque<u32>>,
 }
+
+state!(impl [] Space {
+    saved: open, spares, failed, filled, rotor, free_pages;
+    tables: blocks, group_of, groups, lanes, surplus;
+    parts: full;
+    fixed: geometry, pages_per_block, width, size, per_lane, wanted_spares;
+});
+
+state!(impl [] Group { saved: state, next, room, live, filled_at, mark; });
+state!(impl [] Lane { saved: queue, gate; });
+state_of_enum!(State: Room, Full, Failed, Gone);
 
 impl Space {
     /// No groups yet and no spares, with room for `per_lane` in each of `lanes`.

@@ -1,7 +1,7 @@
 //! Valid pages: a bit for each physical page and a count for each block.
 
 use crate::victim::BlockInfo;
-use nandscape_core::{Divider, Ppn};
+use nandscape_core::{Divider, Ppn, state};
 use nandscape_memory::prefetch;
 
 /// Valid pages of blocks.
@@ -12,6 +12,8 @@ pub struct Blocks {
     bits: Vec<u64>,
     pages_per_block: Divider,
 }
+
+state!(impl [] Blocks { tables: infos, bits; fixed: pages_per_block; });
 
 /// Walks over the valid pages of a block, which must not lose or gain any meanwhile.
 #[derive(Clone, Copy, Debug)]

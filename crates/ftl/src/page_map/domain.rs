@@ -13,7 +13,7 @@ use super::pool::Pool;
 use super::split::Split;
 use crate::victim::{BlockInfo, BlockState, VictimPolicy};
 use crate::wear::WearPolicy;
-use nandscape_core::{Ppn, QuietRoom, Token};
+use nandscape_core::{Ppn, QuietRoom, Token, state};
 
 /// An open block: the next page to program and one past the last. Without a block both are 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Frontier {
 }
 
 /// A partly written block that a start found when its log had all the open blocks it may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Leftover {
     block: u32,
     log: usize,
@@ -78,6 +78,17 @@ pub(super) struct Domain {
     pub split: Option<Box<Split>>,
     pub wear: Box<dyn WearPolicy>,
 }
+
+state!(impl [] Domain {
+    saved: rotor, share, slots, counts, marks, victim_in_hand, leftovers, erases, victim, wear;
+    tables: lanes, open_on, logs;
+    parts: pieces, split;
+    fixed: base, blocks, pages_per_block, program_pages, frontiers;
+});
+
+state!(impl [] Frontier { saved: next, end, block, lane, border; });
+state!(impl [] Leftover { saved: block, log, next; });
+state!(impl [] Counts { saved: free_blocks, free_pages, good_blocks, invalid_sealed, sealed; });
 
 impl Domain {
     /// Erased good blocks are free, the others wait to be taken over; `is_erased` is `None` for a bad one.

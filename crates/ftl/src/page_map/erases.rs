@@ -1,6 +1,6 @@
 //! Erases that may be under way when a block is opened.
 
-use nandscape_core::Token;
+use nandscape_core::{Token, state};
 use std::collections::VecDeque;
 
 /// The last erases of a domain, where it matters how many are under way.
@@ -10,6 +10,8 @@ pub(super) struct Erases {
     /// When the last ones complete, each with all before it, the oldest first.
     last: VecDeque<Token>,
 }
+
+state!(impl [] Erases { saved: last; fixed: under_way; });
 
 impl Erases {
     /// So many may be under way; 0 where that does not matter.

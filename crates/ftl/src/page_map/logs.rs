@@ -46,6 +46,8 @@ pub(super) struct Log {
     pub active: bool,
 }
 
+nandscape_core::state!(impl [] Log { saved: cursor, first, end, active; fixed: shape; });
+
 impl Log {
     /// The logs. Those that are in use have their part of the list of open blocks, the others none yet.
     pub fn lay_out(shapes: &[LogShape], active: bool) -> Vec<Self> {

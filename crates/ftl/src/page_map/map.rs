@@ -1,6 +1,6 @@
 //! The forward map and the sectors that hold data.
 
-use nandscape_core::{Allocation, Extent, Lpn, Ppn};
+use nandscape_core::{Allocation, Extent, Lpn, Ppn, state};
 use nandscape_memory::prefetch;
 use std::cell::Cell;
 
@@ -15,6 +15,8 @@ pub struct Map {
     /// Mapped pages.
     pub live: u64,
 }
+
+state!(impl [] Map { saved: live; tables: entries, live_in_chunk; });
 
 impl Map {
     /// A map of so many pages, none of which is mapped.
@@ -155,6 +157,8 @@ pub(super) struct Sectors {
     shift: u32,
     per_page: u32,
 }
+
+state!(impl [] Sectors { tables: words; fixed: shift, per_page; });
 
 impl Sectors {
     pub fn new(pages: u32, sectors_per_page: u32) -> Self {

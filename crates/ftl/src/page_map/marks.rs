@@ -43,6 +43,11 @@ pub(super) struct Marks {
     pub shape: DomainShape,
 }
 
+nandscape_core::state!(impl [] Marks {
+    saved: trigger_pages, low_pages, high_pages, background_pages, needed_blocks, deferred;
+    fixed: shape;
+});
+
 impl Marks {
     /// Marks that are not set yet ([`Marks::set`]).
     pub fn new(shape: &DomainShape) -> Self {

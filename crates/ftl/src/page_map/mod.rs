@@ -52,7 +52,7 @@ use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     Allocation, Barrier, BlockId, Cause, Cost, Deferral, Divider, Extent, FlashDevice, FlashError,
     FlashLayer, FlashState, Ftl, FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn,
-    QuietRoom, SimTime, SlcStatus, Token,
+    QuietRoom, SimTime, SlcStatus, Token, state,
 };
 use slc::Slc;
 
@@ -114,6 +114,20 @@ struct Trouble {
     /// Blocks that failed a program and still hold data.
     failed: Vec<(usize, u32)>,
 }
+
+state!(impl [D: FlashDevice] PageMap<D> {
+    saved: device, map, sectors, blocks, seq, stats, rules, trouble;
+    tables: domains, host_bytes, host_bytes_before;
+    parts: slc;
+    fixed: placement, page_bytes, page_shift, pages_per_block, capacity_bytes, logical_pages, moves, buffer;
+});
+
+state!(impl [] Rules {
+    saved: deferred;
+    fixed: levels_wear, background_gc, gc_step, rmw, unmapped_stripe, units_per_page;
+});
+
+state!(impl [] Trouble { saved: attention, has_lost_blocks, stopped, failed; });
 
 impl<D: FlashDevice> PageMap<D> {
     /// A layer over an erased device, or over one with a journal that holds what an earlier layer wrote.

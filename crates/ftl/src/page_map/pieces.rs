@@ -29,6 +29,14 @@ struct Head {
     stream: Option<u16>,
 }
 
+nandscape_core::state!(impl [] Pieces {
+    saved: unused;
+    tables: logs, piece, filled, heads, counts;
+    fixed: blocks_per_piece;
+});
+
+nandscape_core::state!(impl [] Head { saved: piece, left; fixed: stream; });
+
 impl Pieces {
     pub fn new(blocks: u32, blocks_per_piece: u32, logs: &[LogShape]) -> Self {
         let streams = logs.iter().filter_map(|log| log.stream).max().map_or(0, |last| usize::from(last) + 1);

@@ -1,5 +1,6 @@
 //! Erased blocks of one lane (a die, or a plane with static allocation).
 
+use nandscape_core::{Archive, State, StateResult};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -10,6 +11,15 @@ pub(super) enum Pool {
     Queue(VecDeque<u32>),
     /// The fewest erases first, then the lowest number.
     Sorted(BinaryHeap<Reverse<(u32, u32)>>),
+}
+
+impl State for Pool {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        match self {
+            Self::Queue(queue) => queue.state(archive),
+            Self::Sorted(heap) => heap.state(archive),
+        }
+    }
 }
 
 impl Pool {

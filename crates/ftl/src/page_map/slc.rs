@@ -14,7 +14,7 @@ use super::{PageMap, logs};
 use crate::victim::BlockState;
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, FtlResult, Geometry, Issue, Lpn, Oob, Ppn, SimTime, SlcBlocks,
-    SlcStatus, Token,
+    SlcStatus, Token, state,
 };
 use std::collections::VecDeque;
 
@@ -53,6 +53,14 @@ struct Lane {
     border: u32,
     end: u32,
 }
+
+state!(impl [] Slc {
+    saved: cursor, full, room, good_blocks, last_command, host_pages;
+    tables: lanes;
+    fixed: blocks, width, pages_per_block, blocks_per_lane, fold_after_ns;
+});
+
+state!(impl [] Lane { saved: free, block, next, border, end; });
 
 impl Slc {
     /// The erased blocks are free; those that are not wait for [`Self::adopt`].

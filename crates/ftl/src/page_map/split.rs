@@ -31,6 +31,10 @@ struct Family {
     live: u64,
 }
 
+nandscape_core::state!(impl [] Split { saved: next_review; tables: families; fixed: interval, law; });
+
+nandscape_core::state!(impl [] Family { saved: victim, sealed, invalid, share, written, rate, live; });
+
 impl Split {
     /// `None` for one choice over all blocks.
     pub fn new(
@@ -212,6 +216,8 @@ mod tests {
 
     #[derive(Debug)]
     struct Fixed(u32);
+
+    nandscape_core::no_state!(impl [] Fixed: "a policy of a test");
 
     impl VictimPolicy for Fixed {
         fn sealed(&mut self, _: u32, _: u32, _: u64) {}

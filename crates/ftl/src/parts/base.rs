@@ -9,7 +9,7 @@ use crate::parts::order::Order;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
     BlockId, Cause, Cost, Extent, FlashDevice, FlashError, FlashResult, FtlError, FtlResult, FtlStats,
-    Geometry, Info, Issue, Lpn, Oob, Params, Ppn, SimTime, Token, addr::PageSpan, keys,
+    Geometry, Info, Issue, Lpn, Oob, Params, Ppn, SimTime, Token, addr::PageSpan, keys, state,
 };
 
 keys! {
@@ -52,6 +52,12 @@ pub(crate) struct Base<D> {
     /// OOB of what was read into the slots.
     slot_oobs: Box<[Oob]>,
 }
+
+// Slots are used within a request.
+state!(impl [D: FlashDevice] Base<D> {
+    saved: device, stats, refused_erases, read_only, seq;
+    fixed: geometry, logical_pages, good_blocks, order, rmw, stores_data, slots, slot_oobs;
+});
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {

@@ -20,6 +20,8 @@ pub(crate) struct Candidates {
     winners: Vec<u32>,
 }
 
+nandscape_core::state!(impl [] Candidates { tables: weights, order, winners; fixed: per_group; });
+
 impl Candidates {
     /// No candidates among `groups * per_group` items.
     pub(crate) fn new(groups: u32, per_group: u32) -> Self {

@@ -2,12 +2,12 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats, Hint,
-    Logs, Lpn, Mapping, Ppn, SimTime, Token,
+    Archive, Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats,
+    Hint, Logs, Lpn, Mapping, Ppn, SimTime, State, StateResult, Token,
 };
 
 /// Where pages lie and how room is made: what a strategy decides by itself.
-pub(crate) trait Strategy {
+pub(crate) trait Strategy: State {
     type Device: FlashDevice;
 
     fn base(&self) -> &Base<Self::Device>;
@@ -38,6 +38,12 @@ pub(crate) trait Strategy {
 
 /// A strategy that serves requests.
 pub(crate) struct Layer<S>(pub(crate) S);
+
+impl<S: Strategy> State for Layer<S> {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        self.0.state(archive)
+    }
+}
 
 impl<S: Strategy> Ftl for Layer<S> {
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {

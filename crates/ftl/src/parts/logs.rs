@@ -26,6 +26,14 @@ pub(crate) struct LogTable {
     touched: u64,
 }
 
+nandscape_core::state!(impl [] LogTable {
+    saved: free, order, touched;
+    tables: logs, maps, slot_of;
+    fixed: pages;
+});
+
+nandscape_core::state!(impl [] Log { saved: logical, superblock, next; });
+
 impl LogTable {
     pub(crate) fn new(slots: u32, superblocks: u32, pages: u32) -> Self {
         Self {

@@ -12,6 +12,8 @@ pub(crate) struct PageTable {
     inverse: Vec<Lpn>,
 }
 
+nandscape_core::state!(impl [] PageTable { tables: forward, inverse; });
+
 impl PageTable {
     /// Bytes of one entry in the thesis's cost model ([thesis 3.2.1.1], T = 8).
     pub(crate) const MODEL_ENTRY_BYTES: u64 = 8;

@@ -7,6 +7,8 @@ pub(crate) struct RingSet {
     len: u32,
 }
 
+nandscape_core::state!(impl [] RingSet { tables: words; fixed: len; });
+
 impl RingSet {
     pub(crate) fn new(len: u32) -> Self {
         Self { words: vec![0; len.div_ceil(64) as usize], len }

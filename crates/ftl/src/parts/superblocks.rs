@@ -16,7 +16,7 @@ use crate::parts::order::{self, Order};
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{
     BlockId, Cause, FlashDevice, FlashError, FtlError, FtlResult, Info, Issue, Lpn, Params, Ppn, SimTime,
-    SuperblockLayout, Token, keys,
+    SuperblockLayout, Token, keys, state,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,6 +41,8 @@ struct BitRows {
     words: Vec<u64>,
     per_row: usize,
 }
+
+state!(impl [] BitRows { tables: words; fixed: per_row; });
 
 impl BitRows {
     fn new(rows: u32, columns: u32) -> Self {
@@ -103,6 +105,12 @@ pub(crate) struct Superblocks {
     /// Pages that no superblock can be mapped for any more, on a device that has become read-only.
     pub(crate) stranded: BTreeMap<Lpn, Ppn>,
 }
+
+state!(impl [] Superblocks {
+    saved: empties, open, dead, taken, live_bits, rotor, failed, abandoned, stranded;
+    tables: empty, position, live, gate;
+    fixed: layout, pages, logical;
+});
 
 impl Superblocks {
     /// Erased superblocks can be taken; used ones wait for [`super::adopt`]. Those with a bad block are

@@ -2,7 +2,7 @@
 
 use super::lists::BlockLists;
 use super::{VictimEntry, VictimFacts, VictimPolicy};
-use nandscape_core::Info;
+use nandscape_core::{Info, state};
 
 /// Registry entry.
 pub const ENTRY: VictimEntry = VictimEntry {
@@ -31,6 +31,8 @@ struct CostBenefit {
     changed: Vec<u64>,
     pages_per_block: u32,
 }
+
+state!(impl [] CostBenefit { saved: buckets; tables: changed; fixed: pages_per_block; });
 
 impl VictimPolicy for CostBenefit {
     fn sealed(&mut self, block: u32, valid: u32, now: u64) {

@@ -2,7 +2,7 @@
 
 use super::{VictimEntry, VictimFacts, VictimPolicy, VictimSetup};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{Info, keys};
+use nandscape_core::{Info, keys, state};
 
 keys! { PARAMS:
     pub D: u32 = int(1, 1 << 16) or "10", "blocks drawn, of which the one with the fewest valid pages goes";
@@ -31,6 +31,8 @@ pub struct DChoices {
 }
 
 const ABSENT: u32 = u32::MAX;
+
+state!(impl [] DChoices { saved: rng, candidates; tables: places; fixed: draws; });
 
 impl DChoices {
     /// A policy that draws `draws` candidates each time.

@@ -2,7 +2,7 @@
 
 use super::lists::BlockLists;
 use super::{VictimEntry, VictimFacts, VictimPolicy};
-use nandscape_core::Info;
+use nandscape_core::{Info, state};
 
 /// Registry entry.
 pub const ENTRY: VictimEntry = VictimEntry {
@@ -20,6 +20,8 @@ pub const ENTRY: VictimEntry = VictimEntry {
 struct Fifo {
     queue: BlockLists,
 }
+
+state!(impl [] Fifo { saved: queue; });
 
 impl VictimPolicy for Fifo {
     fn sealed(&mut self, block: u32, _: u32, _: u64) {

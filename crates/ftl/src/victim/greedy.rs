@@ -2,7 +2,7 @@
 
 use super::lists::BlockLists;
 use super::{VictimEntry, VictimFacts, VictimPolicy};
-use nandscape_core::Info;
+use nandscape_core::{Info, state};
 
 /// Registry entry.
 pub const ENTRY: VictimEntry = VictimEntry {
@@ -28,6 +28,8 @@ struct Greedy {
     lowest: u32,
     pages_per_block: u32,
 }
+
+state!(impl [] Greedy { saved: buckets, lowest; fixed: pages_per_block; });
 
 impl VictimPolicy for Greedy {
     fn sealed(&mut self, block: u32, valid: u32, _: u64) {

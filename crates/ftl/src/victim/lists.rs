@@ -1,5 +1,7 @@
 //! Blocks in a number of queues: unlink and append in O(1), 8 B a block.
 
+use nandscape_core::state;
+
 /// Circular doubly linked lists over block numbers. List `l` has the sentinel node `blocks + l`, which saves
 /// every special case for an empty list. A block that is in no list links to itself.
 #[derive(Clone, Debug)]
@@ -13,6 +15,9 @@ struct Node {
     prev: u32,
     next: u32,
 }
+
+state!(impl [] BlockLists { tables: nodes; fixed: blocks; });
+state!(impl [] Node { saved: prev, next; });
 
 impl BlockLists {
     /// `lists` empty lists over `blocks` blocks.

@@ -12,7 +12,7 @@ mod lists;
 mod random;
 
 pub use d_choices::{D, SEED};
-use nandscape_core::{Info, Params};
+use nandscape_core::{Info, Params, State, state, state_of_enum};
 
 /// What a policy may look at when it picks.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +52,11 @@ pub enum BlockState {
     Bad,
 }
 
+state!(impl [] BlockInfo { saved: valid, state; });
+state_of_enum!(BlockState: Free, Open, Sealed, Victim, Failed, Cache, Bad);
+
 /// Chooses victims. Every block that was `sealed` and not yet `removed` is a candidate.
-pub trait VictimPolicy: Send {
+pub trait VictimPolicy: State + Send {
     /// The block is a candidate from now on.
     fn sealed(&mut self, block: u32, valid: u32, now: u64);
 

@@ -2,7 +2,7 @@
 //! as they are.
 
 use super::{WearEntry, WearPolicy};
-use nandscape_core::Info;
+use nandscape_core::{Info, state};
 
 /// Registry entry.
 pub const ENTRY: WearEntry = WearEntry {
@@ -17,6 +17,8 @@ pub const ENTRY: WearEntry = WearEntry {
 
 #[derive(Debug)]
 struct LeastWornFirst;
+
+state!(impl [] LeastWornFirst {});
 
 impl WearPolicy for LeastWornFirst {
     fn sorts_free_blocks(&self) -> bool {

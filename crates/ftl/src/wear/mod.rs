@@ -6,10 +6,10 @@ mod none;
 mod static_levelling;
 
 use crate::victim::BlockInfo;
-use nandscape_core::{Info, Params};
+use nandscape_core::{Info, Params, State};
 
 /// Decides about wear. Blocks are numbered from 0 inside the collection domain.
-pub trait WearPolicy: Send {
+pub trait WearPolicy: State + Send {
     /// Whether free blocks are used in the order of their erase counts instead of the order in which they
     /// were erased.
     fn sorts_free_blocks(&self) -> bool {

@@ -1,7 +1,7 @@
 //! No care for wear: free blocks are used in the order in which they were erased.
 
 use super::{WearEntry, WearPolicy};
-use nandscape_core::Info;
+use nandscape_core::{Info, state};
 
 /// Registry entry.
 pub const ENTRY: WearEntry = WearEntry {
@@ -16,5 +16,7 @@ pub const ENTRY: WearEntry = WearEntry {
 
 #[derive(Debug)]
 struct Untouched;
+
+state!(impl [] Untouched {});
 
 impl WearPolicy for Untouched {}

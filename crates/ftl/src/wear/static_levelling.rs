@@ -2,7 +2,7 @@
 
 use super::{WearEntry, WearPolicy};
 use crate::victim::{BlockInfo, BlockState};
-use nandscape_core::{Info, keys};
+use nandscape_core::{Info, keys, state};
 use std::collections::VecDeque;
 
 keys! { PARAMS:
@@ -34,6 +34,8 @@ struct StaticLevelling {
     cursor: usize,
     wait: usize,
 }
+
+state!(impl [] StaticLevelling { saved: least, levels, cursor, wait; fixed: threshold; });
 
 impl StaticLevelling {
     fn new(threshold: u32, counts: &mut dyn Iterator<Item = u32>) -> Self {

@@ -63,6 +63,8 @@ impl Clocked for Endless {
     }
 }
 
+nandscape_core::no_state!(impl [] Endless: "a scheduler of a test");
+
 impl Scheduler for Endless {
     fn new(_: &Geometry, _: &Timing) -> Self {
         Self(Arc::default())

@@ -239,6 +239,8 @@ impl Clocked for Forgetful {
     }
 }
 
+nandscape_core::no_state!(impl [] Forgetful: "a subsystem of a test");
+
 impl Subsystem for Forgetful {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

@@ -224,6 +224,8 @@ impl<S: Subsystem> Clocked for ChunkFlash<S> {
     nandscape_core::delegate_clock!(self, self.below.device);
 }
 
+nandscape_core::no_state!(impl [S: Subsystem] ChunkFlash<S>: "a flash device made of chunks");
+
 impl<S: Subsystem> FlashState for ChunkFlash<S> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities

@@ -482,6 +482,8 @@ impl<S: Subsystem> ChunkZones<S> {
     }
 }
 
+nandscape_core::no_state!(impl [S: Subsystem] ChunkZones<S>: "zones over chunks");
+
 impl<S: Subsystem + Send> Subsystem for ChunkZones<S> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

@@ -10,6 +10,8 @@ use nandscape_core::{
     Submitted, Subsystem, Token,
 };
 
+nandscape_core::no_state!(impl [S: Subsystem] DmZoned<S>: "dm-zoned");
+
 impl<S: Subsystem + Send> Subsystem for DmZoned<S> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

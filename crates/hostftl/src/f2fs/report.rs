@@ -13,6 +13,8 @@ use nandscape_core::{
 /// The first log of nodes.
 const NODE_LOGS: usize = Kind::HotNode as usize;
 
+nandscape_core::no_state!(impl [] F2fs: "f2fs");
+
 impl Subsystem for F2fs {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

@@ -9,6 +9,8 @@ use nandscape_core::{
 };
 use nandscape_ftl::victim::BlockState;
 
+nandscape_core::no_state!(impl [S: Subsystem] Pblk<S>: "pblk");
+
 impl<S: Subsystem + Send> Subsystem for Pblk<S> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

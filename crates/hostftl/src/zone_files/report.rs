@@ -11,6 +11,8 @@ use nandscape_core::{
 };
 use nandscape_ftl::victim::BlockState;
 
+nandscape_core::no_state!(impl [S: Subsystem] ZoneFiles<S>: "zone-files");
+
 impl<S: Subsystem + Send> Subsystem for ZoneFiles<S> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

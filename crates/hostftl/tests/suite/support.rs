@@ -229,6 +229,8 @@ impl<T: Subsystem + FlashLayer> FlashLayer for AsFtl<T> {
     }
 }
 
+nandscape_core::no_state!(impl [T: Subsystem + FlashLayer] AsFtl<T>: "a layer of a test");
+
 impl<T: Subsystem + FlashLayer> Ftl for AsFtl<T> {
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         let payload = data.map_or(Payload::None, Payload::Read);

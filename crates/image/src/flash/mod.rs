@@ -184,6 +184,8 @@ impl<S: Store, O: OutOfBand> BlockState for Flash<S, O> {
     }
 }
 
+nandscape_core::no_state!(impl [S: Store, O: OutOfBand] Flash<S, O>: "an image");
+
 impl<S: Store, O: OutOfBand> MediumState for Flash<S, O> {
     fn capabilities(&self) -> Capabilities {
         self.header.capabilities

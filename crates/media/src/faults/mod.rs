@@ -25,7 +25,7 @@ use crate::{Breakable, Medium, MediumState};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded, unit};
 use nandscape_core::{
     BlockId, BlockState, Capabilities, FlashError, FlashResult, InjectedFault, MediumTally, Oob, OpCounts,
-    OutOfBand, Ppn,
+    OutOfBand, Ppn, state,
 };
 use std::marker::PhantomData;
 
@@ -68,6 +68,13 @@ pub struct FaultCounts {
     /// Bits that were flipped.
     pub rotten: u64,
 }
+
+state!(impl [M: Breakable<O>, O: OutOfBand] Faults<M, O> {
+    saved: medium, rng, next, happened, owed_programs, owed_erases, off, counts, uncounted;
+    tables: failed, unreadable, stuck, slow;
+    fixed: oob, plan;
+});
+state!(impl [] FaultCounts { saved: programs, erases, unreadable, rotten; });
 
 impl<M: Breakable<O>, O: OutOfBand> Faults<M, O> {
     /// Wraps a medium. Refuses a plan that names a die, a page or a bit that the medium does not have.

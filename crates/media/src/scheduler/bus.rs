@@ -27,6 +27,8 @@ pub(super) struct Bus {
     shortest: u64,
 }
 
+nandscape_core::state!(impl [] Bus { saved: free, gaps, end; fixed: shortest; });
+
 impl Bus {
     /// A bus that is free from `at`, and on which no transfer takes less than `shortest` ns.
     pub fn new(at: u64, shortest: u64) -> Self {

@@ -15,7 +15,7 @@ mod front;
 use super::bus::Bus;
 use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Clocked, Divider, Geometry, Info, Sender, SimTime, Token, UnitId, Way};
+use nandscape_core::{Clocked, Divider, Geometry, Info, Sender, SimTime, Token, UnitId, Way, state};
 
 /// Registry entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -47,6 +47,15 @@ struct Die {
     free: u64,
     bus: u32,
 }
+
+state!(impl [] Fifo {
+    saved: last;
+    tables: dies, buses;
+    parts: front;
+    fixed: timing, page_bytes, page_transfer_ns, pages_per_unit;
+});
+
+state!(impl [] Die { saved: free; fixed: bus; });
 
 impl Fifo {
     #[inline(always)]

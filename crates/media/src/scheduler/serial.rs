@@ -22,6 +22,8 @@ pub struct Serial {
     free: u64,
 }
 
+nandscape_core::state!(impl [] Serial { saved: free; fixed: timing; });
+
 impl Clocked for Serial {
     nandscape_core::tokens_are_times!();
 

@@ -6,7 +6,9 @@ use super::streams::{Route, Streams, StreamsConfig, encode_status};
 use super::wire::{
     BROADCAST, DATA_PLACEMENT, DirectiveCommand, IDENTIFY, OACS_DIRECTIVES, STREAMS, WriteDirective, transfer,
 };
-use nandscape_core::{LogStatus, NamespaceResult, NvmeReply, NvmeResult, NvmeStatus, SimTime};
+use nandscape_core::{
+    Archive, LogStatus, NamespaceResult, NvmeReply, NvmeResult, NvmeStatus, SimTime, State, StateResult,
+};
 
 /// A Host Identifier; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +78,28 @@ pub struct Directives {
     pub(super) unstreamed_bytes: u64,
     /// Bytes left unwritten in pieces that streams left.
     pub(super) left_bytes: u64,
+}
+
+impl State for Directives {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        // Controllers, hosts and namespaces change by commands that administer, which no workload has.
+        let Self {
+            block_bytes: _,
+            controllers: _,
+            hosts: _,
+            namespaces_max: _,
+            namespaces: _,
+            streams,
+            sets: _,
+            groups,
+            unstreamed_bytes,
+            left_bytes,
+        } = self;
+        archive.part(streams)?;
+        groups.iter_mut().try_for_each(|group| archive.part(group))?;
+        unstreamed_bytes.state(archive)?;
+        left_bytes.state(archive)
+    }
 }
 
 impl Directives {

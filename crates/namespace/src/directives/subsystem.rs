@@ -6,7 +6,7 @@ use super::wire::WriteDirective;
 use nandscape_core::command::Payload;
 use nandscape_core::{
     Clocked, Command, Control, Hint, Inspect, Layered, LogStatus, NamespaceResult, Op, PlacementReport,
-    PlacementReports, SimTime, Submitted, Subsystem,
+    PlacementReports, SimTime, Submitted, Subsystem, state,
 };
 
 /// What the hint of a host's write command means.
@@ -31,6 +31,8 @@ pub struct DirectedSubsystem {
     /// Pages that garbage collection of each set has moved, as far as it was reported.
     moved: Vec<u64>,
 }
+
+state!(impl [] DirectedSubsystem { saved: inner, directives; tables: moved; fixed: controller, meaning; });
 
 /// The logs of a subsystem, for reading.
 struct View<'a>(&'a dyn Subsystem);

@@ -139,6 +139,8 @@ pub struct ReadRecovery {
     levels: Vec<u8>,
 }
 
+nandscape_core::state!(impl [] ReadRecovery { tables: levels; fixed: supported; });
+
 impl ReadRecovery {
     /// Levels that every device has: the default and fast fail.
     pub const MANDATORY: u16 = 1 << 4 | 1 << 15;

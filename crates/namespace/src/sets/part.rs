@@ -1,9 +1,9 @@
 //! Some dies of a device, or some blocks of each, as a device of its own.
 
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn,
-    ReadResult, Sender, SimTime, SlcBlocks, Token, UnitId, Way,
+    Archive, Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice,
+    FlashError, FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob,
+    OpCounts, Ppn, ReadResult, Sender, SimTime, SlcBlocks, State, StateResult, Token, UnitId, Way, state,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -24,6 +24,12 @@ pub struct Order(Arc<Mutex<(Cause, Token)>>);
 impl Default for Order {
     fn default() -> Self {
         Self(Arc::new(Mutex::new((Cause::Host, Token::NONE))))
+    }
+}
+
+impl State for Order {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        self.0.state(archive)
     }
 }
 
@@ -64,6 +70,13 @@ pub struct Part<D: ?Sized> {
     order: Option<Order>,
     shared: Shared<D>,
 }
+
+// Order and device are shared, and saved by their owner.
+state!(impl [D: FlashDevice + ?Sized] Part<D> {
+    saved: causes, totals;
+    fixed: geometry, capabilities, pages_per_run, blocks_per_run, page_shifts, block_shifts, is_host_side, order,
+        shared;
+});
 
 impl<D: FlashDevice + ?Sized> Part<D> {
     /// The dies `units`. Panics on none or one of another device, which [`super::SetLayout`] rules out.

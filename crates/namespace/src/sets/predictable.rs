@@ -9,7 +9,7 @@
 //! that would go beyond a limit ends the window before it runs, so it is itself not predictable any more; an
 //! NDWIN shows the estimates of a window that would begin at once.
 
-use nandscape_core::SimTime;
+use nandscape_core::{SimTime, state, state_of_enum};
 
 /// Event bits of feature 13h and log 0Ah.
 pub mod event {
@@ -67,6 +67,8 @@ pub enum Window {
     NonDeterministic = 2,
 }
 
+state_of_enum!(Window: Off, Deterministic, NonDeterministic);
+
 /// Data of feature 13h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlmConfig {
@@ -79,6 +81,8 @@ pub struct PlmConfig {
     /// Warn when the time estimate is at or below this, in milliseconds.
     pub time_threshold_ms: u64,
 }
+
+state!(impl [] PlmConfig { saved: enabled_events, reads_threshold, writes_threshold, time_threshold_ms; });
 
 impl PlmConfig {
     /// Length of the data.
@@ -181,6 +185,11 @@ pub struct PredictableLatency {
     /// A set with events has been added to log 0Bh and nobody was told yet.
     is_news: bool,
 }
+
+state!(impl [] PredictableLatency {
+    saved: config, window, since, is_awaited, reads, written_bytes, writes_left, events, warned, is_news;
+    fixed: budget;
+});
 
 const MS: u64 = 1_000_000;
 

@@ -7,7 +7,7 @@ use crate::sets::{
     Budget, EnduranceGroupLog, PlmConfig, PlmError, PlmLog, PredictableLatency, ReadRecovery, SetAttributes,
     Window, controller_attribute, encode_aggregate, encode_group_list, encode_set_list,
 };
-use nandscape_core::{BlockId, FtlError, FtlResult, SimTime, Subsystem};
+use nandscape_core::{Archive, BlockId, FtlError, FtlResult, SimTime, State, StateResult, Subsystem};
 
 /// What a set cannot find out by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,15 @@ pub(super) struct Standard {
     plm: Vec<Option<PredictableLatency>>,
     /// Some set has the mode enabled, so commands have to look.
     pub is_watching: bool,
+}
+
+impl State for Standard {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        let Self { facts: _, recovery, plm, is_watching } = self;
+        recovery.state(archive)?;
+        plm.iter_mut().try_for_each(|plm| archive.part(plm))?;
+        is_watching.state(archive)
+    }
 }
 
 impl Standard {

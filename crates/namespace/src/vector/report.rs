@@ -13,6 +13,8 @@ use nandscape_core::{
 /// Bytes that a controller keeps of each chunk: state and write pointer.
 const CHUNK_ENTRY_BYTES: u64 = 8;
 
+nandscape_core::no_state!(impl [O: VectorOob, D: FlashDevice<O>] VectorNamespace<D, O>: "vector access");
+
 impl<O: VectorOob, D: FlashDevice<O> + Send> Subsystem for VectorNamespace<D, O> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

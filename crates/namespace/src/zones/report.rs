@@ -14,6 +14,8 @@ use nandscape_core::{
 /// Of what no host asked for.
 const NOT_ASKED: (Cause, Token) = (Cause::Host, Token::NONE);
 
+nandscape_core::no_state!(impl [O: ZoneOob, D: FlashDevice<O>] ZonedNamespace<D, O>: "a zoned namespace");
+
 impl<O: ZoneOob, D: FlashDevice<O> + Send> Subsystem for ZonedNamespace<D, O> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

@@ -1,6 +1,6 @@
 //! What stands beside the data of a page ([formats/object.md](../../../../docs/formats/object.md)).
 
-use nandscape_core::OutOfBand;
+use nandscape_core::{OutOfBand, no_state};
 
 /// What a page holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct BackPointer {
     kind: PageKind,
     is_programmed: bool,
 }
+
+no_state!(impl [] BackPointer: "a store of objects (oftl)");
 
 impl OutOfBand for ObjectOob {
     type Page = BackPointer;

@@ -22,6 +22,8 @@ pub(super) struct Counts {
     pub flash: ObjectFlashReport,
 }
 
+nandscape_core::no_state!(impl [D: FlashDevice<ObjectOob>] Oftl<D>: "a store of objects (oftl)");
+
 impl<D: FlashDevice<ObjectOob> + Send> Subsystem for Oftl<D> {
     fn namespaces(&self) -> &[NamespaceInfo] {
         &self.infos

@@ -33,13 +33,13 @@ pub use log::{Logged, RequestLog};
 pub use planned::PlanError;
 pub use timeline::JobSeries;
 
-use crate::precondition::Precondition;
+use crate::precondition::{Precondition, Snapshot};
 use crate::replay::Progress;
 use crate::result::{RunError, RunResult};
 use crate::sums;
 use engine::{Engine, Failure};
 use log::Log;
-use nandscape_core::{Extent, Subsystem};
+use nandscape_core::{Extent, StateError, Subsystem};
 use nandscape_jobs::JobFile;
 use std::sync::atomic::AtomicBool;
 use timeline::Timeline;
@@ -49,6 +49,8 @@ use timeline::Timeline;
 pub struct JobOptions<'a> {
     /// Writes before the counted part, to every namespace that a job uses.
     pub precondition: &'a Precondition,
+    /// The state after them, and after the files that will be read have been written.
+    pub snapshot: Snapshot<'a>,
     /// Seed of the jobs and the preconditioning.
     pub seed: u64,
     /// Collect what happened when.
@@ -79,6 +81,8 @@ pub struct JobsOutcome {
 pub enum JobsError {
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A scheduler lost a request: a bug.
     #[error("{lost} requests were never answered: a bug in the scheduler")]
     Lost { lost: u64 },
@@ -102,8 +106,19 @@ pub fn run_jobs(
     let plan = plan::plan(&file.jobs, subsystem.namespaces())?;
     let rows = document::rows(&file.jobs);
     let mut engine = Engine::new(subsystem, &file.jobs, &plan, options.seed, options.stop, progress)?;
-    let mut outcome = precondition(&mut engine, &plan, options).and_then(|()| engine.adopt_zones());
+    let prepared = match options.snapshot {
+        Snapshot::Load(_) => Ok(()),
+        Snapshot::Unused | Snapshot::Save(_) => precondition(&mut engine, &plan, options),
+    };
+    let mut outcome = prepared.and_then(|()| engine.adopt_zones());
     engine.begin();
+    match options.snapshot {
+        Snapshot::Save(save) if outcome.is_ok() && !engine.stopped => {
+            save(engine.subsystem, &plan.prepared())?
+        }
+        Snapshot::Load(load) if outcome.is_ok() => load(engine.subsystem, &plan.prepared())?,
+        _ => {}
+    }
     let erases_before = sums::erases(engine.subsystem.inspect().layers);
     on_counted();
     engine.log = options.log.map(|log| Log::new(log, &file.jobs, &plan.areas));
@@ -141,12 +156,8 @@ pub fn run_jobs(
 
 /// Preconditions every namespace that a job uses, then writes the files that will be read.
 fn precondition(engine: &mut Engine<'_>, plan: &plan::Plan, options: &JobOptions<'_>) -> Result<(), Failure> {
-    let mut used: Vec<u32> =
-        plan.jobs.iter().flat_map(|job| job.regions.iter().map(|r| r.namespace)).collect();
-    used.sort_unstable();
-    used.dedup();
     let mut done = 0;
-    for namespace in used {
+    for namespace in plan.namespaces() {
         let info = &engine.subsystem.namespaces()[namespace as usize];
         for record in options.precondition.records(info, options.seed ^ u64::from(namespace) << 32) {
             let extent = Extent::new(record.offset, record.len);

@@ -3,9 +3,10 @@
 use super::planned::{Area, JobPlan, PlanError, Region, ZonesPlan, error, share};
 use super::zones_plan;
 use nandscape_core::NamespaceInfo;
+use nandscape_core::state::mark_of;
 use nandscape_core::units::format_bytes;
 use nandscape_jobs::{Amount, Job};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -18,6 +19,28 @@ pub(crate) struct Plan {
     pub areas: Vec<Vec<Area>>,
     /// What a reader of the result must know.
     pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The namespaces that a job uses, in order.
+    pub fn namespaces(&self) -> BTreeSet<u32> {
+        self.jobs.iter().flat_map(|job| job.regions.iter().map(|region| region.namespace)).collect()
+    }
+
+    /// What the state before the counted part depends on besides the preconditioning: the namespaces that
+    /// are preconditioned, and the regions that are written.
+    pub fn prepared(&self) -> String {
+        let list = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
+        let namespaces =
+            list(self.namespaces().iter().map(|namespace| (namespace + 1).to_string()).collect());
+        let region = |region: &Region| format!("{}:{}+{}", region.namespace + 1, region.start, region.len);
+        let regions = list(self.layout.iter().map(region).collect());
+        let regions = match self.layout.len() {
+            0..=4 => regions,
+            many => format!("{many} (hash {:08x})", mark_of(&regions)),
+        };
+        format!("a job file on namespaces {namespaces}, regions written before: {regions}")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

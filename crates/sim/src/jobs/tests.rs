@@ -2,7 +2,7 @@
 //! then exact. Sequences marked "fio" were taken from the offset logs of fio 3.33.
 
 use super::{JobOptions, JobsError, JobsOutcome, run_jobs};
-use crate::precondition::Precondition;
+use crate::precondition::{Precondition, Snapshot};
 use crate::result::RunResult;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
@@ -60,6 +60,8 @@ impl Fake {
         }
     }
 }
+
+nandscape_core::no_state!(impl [] Fake: "a subsystem of a test");
 
 impl Subsystem for Fake {
     fn namespaces(&self) -> &[NamespaceInfo] {
@@ -171,6 +173,7 @@ impl Clocked for Fake {
 fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {
     let file = JobFile::parse("t.fio", text).unwrap_or_else(|e| panic!("{e}"));
     let options = JobOptions {
+        snapshot: Snapshot::Unused,
         precondition: &Precondition::default(),
         seed: 42,
         with_series: true,

@@ -8,7 +8,7 @@
 use nandscape_core::{Capabilities, Geometry, Params};
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
-use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
+use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, Snapshot, replay};
 use nandscape_trace::{OpenOptions, Target, open};
 use std::collections::BTreeMap;
 
@@ -44,6 +44,7 @@ fn run<S: Scheduler + Send + 'static>(workload: &str) -> RunResult {
     let options = ReplayOptions {
         pacing: Pacing::Open,
         precondition: &Precondition::parse("none").unwrap(),
+        snapshot: Snapshot::Unused,
         until_steady: None,
         seed: 1,
         with_series: false,

@@ -7,7 +7,7 @@ use nandscape_core::{
 };
 use nandscape_media::{Fifo, Nand, NandOptions, ReadFirst, Scheduler, Serial, Timed, Timing};
 use nandscape_namespace::NvmSubsystem;
-use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
+use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, Snapshot, replay};
 use std::sync::atomic::AtomicBool;
 
 pub const PAGE: u32 = 4096;
@@ -76,6 +76,7 @@ fn run_with<S: Scheduler + Send + 'static>(
     let options = ReplayOptions {
         pacing,
         precondition: &Precondition::parse(precondition).unwrap(),
+        snapshot: Snapshot::Unused,
         until_steady: None,
         seed: 1,
         with_series: true,
@@ -114,6 +115,7 @@ fn points_of_the_series_count_the_requests_whose_time_they_give() {
     let options = ReplayOptions {
         pacing: Pacing::Closed { depth: 1 },
         precondition: &Precondition::default(),
+        snapshot: Snapshot::Unused,
         until_steady: None,
         seed: 1,
         with_series: true,

@@ -11,7 +11,7 @@ use nandscape_core::{
 };
 use nandscape_jobs::JobFile;
 use nandscape_namespace::zones::{ZoneLayout, ZoneTable};
-use nandscape_sim::{JobOptions, Logged, Precondition, RequestLog, RunResult, run_jobs};
+use nandscape_sim::{JobOptions, Logged, Precondition, RequestLog, RunResult, Snapshot, run_jobs};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -67,6 +67,8 @@ impl Zoned {
         Self { info: [info], table: ZoneTable::new(layout), now: 0, most_open: 0, resets: 0 }
     }
 }
+
+nandscape_core::no_state!(impl [] Zoned: "a subsystem of a test");
 
 impl Subsystem for Zoned {
     fn namespaces(&self) -> &[NamespaceInfo] {
@@ -173,6 +175,7 @@ fn run_after(device: &mut Zoned, text: &str, precondition: &Precondition) -> (Ru
     }
     let lines = Lines::default();
     let options = JobOptions {
+        snapshot: Snapshot::Unused,
         precondition,
         seed: 42,
         with_series: false,

@@ -8,7 +8,7 @@ use nandscape_core::{
     delegate_clock,
 };
 use nandscape_media::Serial;
-use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, replay};
+use nandscape_sim::{Pacing, Precondition, ReplayOptions, RunResult, Snapshot, replay};
 
 /// Takes zone commands over a block namespace: appends go to one place, operations on states are flushes.
 struct Zoned {
@@ -19,6 +19,8 @@ struct Zoned {
 impl nandscape_core::Clocked for Zoned {
     delegate_clock!(self, self.below);
 }
+
+nandscape_core::no_state!(impl [] Zoned: "a subsystem of a test");
 
 impl Layered for Zoned {
     fn below(&self) -> &dyn Subsystem {
@@ -67,6 +69,7 @@ fn run(subsystem: &mut dyn Subsystem, records: Vec<IoRecord>) -> RunResult {
     let options = ReplayOptions {
         pacing: Pacing::Closed { depth: 1 },
         precondition: &Precondition::default(),
+        snapshot: Snapshot::Unused,
         until_steady: None,
         seed: 1,
         with_series: true,

@@ -16,6 +16,7 @@ mod past;
 mod sets;
 mod slc;
 mod stacks;
+mod state;
 mod storing;
 mod support;
 mod thesis_golden;

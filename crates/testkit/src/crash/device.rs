@@ -179,6 +179,8 @@ impl<O: OutOfBand> BlockState for CrashDevice<O> {
     }
 }
 
+nandscape_core::no_state!(impl [O: OutOfBand] CrashDevice<O>: "a device that loses power");
+
 impl<O: OutOfBand> FlashState for CrashDevice<O> {
     fn capabilities(&self) -> Capabilities {
         self.capabilities

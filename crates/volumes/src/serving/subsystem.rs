@@ -304,6 +304,8 @@ fn trouble(
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+nandscape_core::no_state!(impl [] CachedFiles: "a cache over files");
+
 /// Files have no flash below that the model knows of.
 impl Subsystem for CachedFiles {
     fn namespaces(&self) -> &[NamespaceInfo] {

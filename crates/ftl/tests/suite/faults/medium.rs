@@ -193,6 +193,8 @@ impl BlockState for Held {
     }
 }
 
+nandscape_core::no_state!(impl [] Held: "a medium of a test");
+
 impl MediumState for Held {
     fn capabilities(&self) -> Capabilities {
         self.capabilities

@@ -31,6 +31,11 @@ pub(super) struct Front {
     out: Bus,
 }
 
+nandscape_core::state!(impl [] Front {
+    saved: ends, admitted, last_program, in_free, out;
+    fixed: host, is_volatile, pages;
+});
+
 impl Front {
     pub fn new(geometry: &Geometry, options: &Options) -> Option<Self> {
         let pages = (options.buffer.bytes / u64::from(geometry.page_bytes)) as usize;

@@ -43,6 +43,13 @@ pub(super) struct Front {
     buffered: Vec<Token>,
 }
 
+// The link, the controller and the buffer are idle after a reset, and programs in the buffer have ended.
+nandscape_core::state!(impl [] Front {
+    parts: pace;
+    fixed: host, buffer_bytes, in_free_ns, out_free_ns, intake_ns, draws, turns, is_taking_turns, room, blocked,
+        inbound, buffered;
+});
+
 impl Front {
     pub fn new(rules: &Rules) -> Self {
         Self {

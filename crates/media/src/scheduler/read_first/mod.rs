@@ -50,7 +50,7 @@ use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use channel::Channel;
 use die::Die;
 use front::Front;
-use nandscape_core::{Clocked, Completion, Geometry, Info, Sender, SimTime, SlcBlocks, Token, Way};
+use nandscape_core::{Clocked, Completion, Geometry, Info, Sender, SimTime, SlcBlocks, Token, Way, state};
 use rules::Rules;
 use slab::{Kind, NEVER, NIL, Place, Slab, Stage, Watch};
 use std::cmp::Reverse;
@@ -122,6 +122,13 @@ pub struct ReadFirst {
     /// Operations of the layer that the host waits for.
     urgent: u32,
 }
+
+// A state is saved right after a reset, when nothing is queued anywhere.
+state!(impl [] ReadFirst {
+    saved: now_ns, last_ns, slab, units, front, queued;
+    fixed: rules, events, dies, channels, dirty_dies, dirty_channels, idle_cores, block_reads, block_writes,
+        ready, completing, watch, urgent;
+});
 
 /// Who asked for completions.
 #[derive(Clone, Debug, Default)]

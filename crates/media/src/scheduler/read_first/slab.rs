@@ -1,7 +1,7 @@
 //! Operations in flight: a slab with generations, intrusive lists and a pool of dependency edges. Nothing is
 //! allocated once the slab has grown to the largest number of operations outstanding at a time.
 
-use nandscape_core::Token;
+use nandscape_core::{Archive, State, StateError, StateResult, Token, state};
 
 /// No operation, no edge, end of a list.
 pub(super) const NIL: u32 = u32::MAX;
@@ -203,6 +203,25 @@ struct Slot {
     op: Op,
 }
 
+// Of a slot that is free. What is left of its last operation is set before it is read again.
+state!(impl [] Slot { saved: generation, done_ns, op; });
+
+impl State for Op {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        self.next.state(archive)?;
+        if matches!(archive, Archive::Load(_)) {
+            *self = Self { next: self.next, stage: Stage::Free, ..Self::NEW };
+        }
+        Ok(())
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self { generation: 0, done_ns: 0, op: Op { stage: Stage::Free, ..Op::NEW } }
+    }
+}
+
 /// A first-in, first-out list through `Op::next` or `Edge::next`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
@@ -233,6 +252,19 @@ pub(super) struct Slab {
     free_edge: u32,
     pub live: u32,
     next_seq: u64,
+}
+
+/// Of one whose slots are all free: the operations that tokens stand for have completed.
+impl State for Slab {
+    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
+        let Self { slots, free, edges: _, free_edge: _, live, next_seq } = self;
+        if *live > 0 {
+            return Err(StateError::Busy { what: "read-first" });
+        }
+        slots.state(archive)?;
+        free.state(archive)?;
+        next_seq.state(archive)
+    }
 }
 
 impl std::ops::Index<u32> for Slab {

@@ -32,6 +32,8 @@ pub(super) struct Units {
     pub under_way: u32,
 }
 
+nandscape_core::state!(impl [] Units { tables: erases; fixed: by_block, open, under_way; });
+
 impl Units {
     pub fn new(blocks: usize, rules: &Rules) -> Self {
         Self {

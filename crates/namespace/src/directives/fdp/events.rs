@@ -1,6 +1,6 @@
 //! FDP events: what is logged about reclaim unit handles, and which of it is enabled.
 
-use nandscape_core::SimTime;
+use nandscape_core::{SimTime, state, state_of_enum};
 use std::collections::VecDeque;
 
 /// Events that a log keeps of each kind; more push the oldest out.
@@ -113,6 +113,18 @@ impl Event {
     }
 }
 
+impl Default for Event {
+    fn default() -> Self {
+        Self::new(EventType::NotFullyWritten, SimTime::ZERO)
+    }
+}
+
+state!(impl [] Event { saved: event, at, pid, nsid, place, moved_blocks; });
+
+state_of_enum!(EventType:
+    NotFullyWritten, TimeLimitExceeded, ResetModifiedHandles, InvalidPid, MediaReallocated, ImplicitlyModifiedHandle
+);
+
 /// The events of one kind, oldest first.
 #[derive(Debug, Default)]
 pub struct EventLog {
@@ -120,6 +132,8 @@ pub struct EventLog {
     /// Events since the last clear, those pushed out included.
     pub total: u64,
 }
+
+state!(impl [] EventLog { saved: kept, total; });
 
 impl EventLog {
     /// Adds an event.

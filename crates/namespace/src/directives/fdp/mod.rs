@@ -18,7 +18,7 @@ pub use events::{Event, EventLog, EventType, Filter, KEPT};
 pub use pid::PidFormat;
 
 use super::streams::{Route, Written};
-use nandscape_core::{LogStatus, NvmeResult, NvmeStatus, SimTime};
+use nandscape_core::{LogStatus, NvmeResult, NvmeStatus, SimTime, state};
 
 pub(super) const LOG_CONFIGURATIONS: u8 = 0x20;
 pub(super) const LOG_USAGE: u8 = 0x21;
@@ -120,6 +120,15 @@ pub struct Fdp {
     pub(super) invalid_pids: u64,
     base: MediaBytes,
 }
+
+state!(impl [] Fdp {
+    saved: wants_moves, host_events, controller_events, host_bytes, left_bytes, unplaced_bytes, invalid_pids, base;
+    tables: handles;
+    fixed: configurations, active, tail;
+});
+
+state!(impl [] Handle { saved: written, namespace; fixed: filter; });
+state!(impl [] MediaBytes { saved: written, erased; });
 
 impl Fdp {
     /// Disabled, with at least one configuration to choose from.

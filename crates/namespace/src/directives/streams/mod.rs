@@ -19,7 +19,7 @@ mod recency;
 
 pub use parameters::{StreamsParameters, decode_status, encode_status};
 
-use nandscape_core::{NvmeResult, NvmeStatus};
+use nandscape_core::{NvmeResult, NvmeStatus, state};
 use recency::{Link, Recency};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -100,6 +100,16 @@ pub struct Streams {
     /// What closed streams were written, by space and id, with the resource they had last.
     closed: BTreeMap<(u32, u16), (u16, Written)>,
 }
+
+state!(impl [] Streams {
+    saved: free, shared, nssa, nsso, clock, opened, evicted, closed;
+    tables: enabled, spaces, resources, links, used;
+    fixed: config, hosts, sets;
+});
+
+state!(impl [] Written { saved: bytes, writes; });
+state!(impl [] Space { saved: nsa, open, recency; });
+state!(impl [] Resource { saved: space, id, last, written; });
 
 impl Streams {
     /// All closed and disabled. `hosts` is the most there can be, `sets` the number of translation layers.

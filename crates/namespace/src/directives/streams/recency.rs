@@ -8,6 +8,8 @@ pub(super) struct Link {
     newer: u16,
 }
 
+nandscape_core::state!(impl [] Link { saved: older, newer; });
+
 impl Link {
     pub const FREE: Self = Self { older: NONE, newer: NONE };
 }
@@ -18,6 +20,8 @@ pub(super) struct Recency {
     oldest: u16,
     pub newest: u16,
 }
+
+nandscape_core::state!(impl [] Recency { saved: oldest, newest; });
 
 impl Recency {
     pub const EMPTY: Self = Self { oldest: NONE, newest: NONE };

@@ -295,6 +295,8 @@ impl FlashLayer for AsFtl {
     }
 }
 
+nandscape_core::no_state!(impl [] AsFtl: "a layer of a test");
+
 impl Ftl for AsFtl {
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         let mut done = Token::NONE;

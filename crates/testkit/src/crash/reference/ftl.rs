@@ -7,6 +7,8 @@ use nandscape_core::{
     Hint, Issue, Logs, Lpn, Mapping, Ppn, SimTime, Token,
 };
 
+nandscape_core::no_state!(impl [D: FlashDevice] Log<D>: "the reference layer");
+
 impl<D: FlashDevice> Ftl for Log<D> {
     fn read(&mut self, extent: Extent, data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
         self.check_range(extent)?;

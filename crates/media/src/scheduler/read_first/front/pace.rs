@@ -25,6 +25,8 @@ pub(super) struct Pace {
     half: i64,
 }
 
+nandscape_core::state!(impl [] Pace { saved: from_ns, mean_ns, pages, left_ns; fixed: memory, half; });
+
 impl Pace {
     pub fn new(rules: &Rules) -> Self {
         let bytes = rules.options.buffer.bytes;
