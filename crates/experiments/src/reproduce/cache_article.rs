@@ -237,7 +237,7 @@ fn rows(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
         for ((name, published), measured) in NAMES.iter().zip(device.published).zip(measured) {
             out.row(device.source, format!("{}, {name}", device.name))
                 .number(device.unit, published, measured / divisor)
-                .note_if_far(device.note);
+                .note(device.note);
         }
     }
     let flash = raw_flash(scale, context)?;
@@ -276,7 +276,7 @@ fn of_cache(run: &Run, out: &mut Table) {
             Some(published) => out
                 .row(published.source, name)
                 .number("MB/s", published.figures[at], measured)
-                .note_if_far(published.notes[at]),
+                .note(published.notes[at]),
         }
     }
 }
