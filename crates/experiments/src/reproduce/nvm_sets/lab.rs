@@ -141,6 +141,7 @@ impl Lab<'_> {
     }
 
     fn layout(&self, layout: Layout) -> Result<Outcome> {
+        let layout = if self.context.is_sabotaged { Layout::Traditional } else { layout };
         let mut site = self.site(layout, None)?;
         let writer = self.job("writer");
         let alone = Job { runtime_ns: Some(ALONE_NS), ..writer.clone() };
@@ -167,7 +168,8 @@ impl Lab<'_> {
     }
 
     fn free(&self, layout: Layout) -> Result<Vec<Pair>> {
-        let mut site = self.site(layout, Some(("device.timing.contention", "off")))?;
+        let key = Some(("device.timing.contention", "off")).filter(|_| !self.context.is_sabotaged);
+        let mut site = self.site(layout, key)?;
         FREE_DEPTHS.iter().map(|depth| self.pair(&mut site, *depth, self.effort.sweep_reads)).collect()
     }
 

@@ -67,8 +67,8 @@ pub enum Device {
     Buses,
 }
 
-/// Blocks in a LUN of a device of 16 GiB.
-const ENDLESS: u32 = 512;
+/// Blocks in a LUN of a device of 32 GiB.
+const ENDLESS: u32 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {

@@ -38,7 +38,10 @@ pub fn fig_4_8(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         for strategy in Strategy::ALL {
             let blocks = CAPACITIES[load as usize];
-            let all = sweep(context, load, strategy, blocks, collecting_otherwise, |p, n| Point { blocks_per_lun: n, ..p })?;
+            let all = sweep(context, load, strategy, blocks, collecting_otherwise, |p, n| Point {
+                blocks_per_lun: n,
+                ..p
+            })?;
             let mb_s = all.each_ref().map(Measured::mb_s);
             let gain = mb_s[2] / mb_s[0];
             let name = format!("{} on {}: MB/s at 8x over 2x live", strategy.name(), load.name());
@@ -98,7 +101,8 @@ pub fn fig_4_9(context: &Context<'_>, out: &mut Table) -> Done {
             let name = format!("{} on {}: MB/s at 8, 16, 32, 64 pages", strategy.name(), load.name());
             let rises = mb_s.windows(2).all(|pair| pair[1] >= STEP * pair[0]);
             let (published, holds, why) = if Strategy::SUPERBLOCK.contains(&strategy) {
-                let peak = [(1, 0), (1, 2), (2, 3)].into_iter().all(|(more, less)| mb_s[more] >= STEP * mb_s[less]);
+                let peak =
+                    [(1, 0), (1, 2), (2, 3)].into_iter().all(|(more, less)| mb_s[more] >= STEP * mb_s[less]);
                 (
                     "rises, then falls; best at 16 (each step taken as 1 % or more)",
                     peak,
@@ -127,10 +131,8 @@ const fn superblock_peak(load: Load) -> &'static str {
 }
 
 /// Of Figure 4.10.
-pub const OTHER_SIZES: Sabotage = Sabotage {
-    what: "a superblock of n blocks has 8/n",
-    turns: &[],
-};
+pub const OTHER_SIZES: Sabotage =
+    Sabotage { what: "a superblock of n blocks has 8/n", turns: Sabotage::EVERY_RULE };
 
 const fn of_other_size(point: Point) -> Point {
     Point { superblock: 8 / point.superblock, ..point }

@@ -29,10 +29,8 @@ fn programs(run: &Measured) -> f64 {
 type Spread = fn(&Measured) -> f64;
 
 /// Of Figure 4.7.
-pub const IN_PLACE: Sabotage = Sabotage {
-    what: "PM_GCC and SBM_GCL rewrite superblocks in place",
-    turns: &[],
-};
+pub const IN_PLACE: Sabotage =
+    Sabotage { what: "PM_GCC and SBM_GCL rewrite superblocks in place", turns: Sabotage::EVERY_RULE };
 
 fn in_place(point: Point) -> Point {
     match point.strategy {
