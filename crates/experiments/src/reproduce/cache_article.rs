@@ -17,8 +17,19 @@ const ID: &str = "cache-article";
 
 pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
-        what: "caches over the SSD have memory instead, rapidcache keeps only what is written, and the disk alone is memory",
-        turns: Sabotage::EVERY_RULE,
+        what: "caches over the SSD are in memory, rapidcache is on the SSD, and the disk alone is memory",
+        turns: &[
+            "raw HDD, sequential read",
+            "raw HDD, random read",
+            "flashcache, sequential read",
+            "flashcache, sequential write",
+            "flashcache, random read",
+            "flashcache, random write",
+            "rapidcache reads far above the SSD",
+            "rapidcache writes as the disk does",
+            "flashcache writes to dirty blocks as the SSD does",
+            "no cache over the SSD reads faster than the SSD",
+        ],
     }),
     ..experiment(
         ID,
@@ -228,17 +239,14 @@ fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four> {
 /// A cache of a design in front of the disk, over the rated SSD or over the flash stack.
 fn cached(preset: &str, is_flash: bool, scale: &Scale, context: &Context<'_>) -> Result<Run> {
     let (mut mib, region_kib) = scale.sizes(preset);
-    let mut keys: Vec<(&str, &dyn Display)> =
-        vec![("cache.preset", &preset), ("disk.preset", &"article-hdd")];
+    let disk = if preset == NO_CACHE && context.is_sabotaged { MEMORY_PRESET } else { "article-hdd" };
+    let mut keys: Vec<(&str, &dyn Display)> = vec![("cache.preset", &preset), ("disk.preset", &disk)];
     if is_flash {
         keys.extend([FLASH, FLASH_BLOCKS]);
         mib = mib.min(scale.cache_mib);
     }
-    let is_in_memory = preset == "rapidcache" || context.is_sabotaged;
+    let is_in_memory = (preset == "rapidcache") != context.is_sabotaged;
     let (size, device) = (format!("{mib}MiB"), if is_in_memory { MEMORY_PRESET } else { "article-ssd" });
-    if preset == "rapidcache" && context.is_sabotaged {
-        keys.push(("cache.mode", &"write-only"));
-    }
     if preset != NO_CACHE {
         keys.push(("cache.size", &size));
     }

@@ -14,7 +14,18 @@ use lab::measure;
 pub(super) const NVM_SETS: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
         what: "every layout has all dies in common, and buses are waited for where contention is to be off",
-        turns: &[],
+        turns: &[
+            "read latency over time, mean of each 100 ms",
+            "mean read latency at depth 8",
+            "p99.99 of reads",
+            "p99.9999 of reads",
+            "longest read and IOPS, depth 1 to 64",
+            "the same with no contention on the channels",
+            "IOPS of sets over traditional at every depth",
+            "write bandwidth beside reads, traditional",
+            "writer and reader inside one set",
+            "mean read beside the writer over alone",
+        ],
     }),
     ..experiment(
         "nvm-sets",

@@ -29,7 +29,7 @@ pub(super) const PM963: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
         what: "the drive without directives heeds stream ids, and without ids its spare space is so large that it never copies; \
              the drive with streams gets no ids",
-        turns: &[],
+        turns: Sabotage::EVERY_RULE,
     }),
     ..experiment(
         ID,
