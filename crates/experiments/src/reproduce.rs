@@ -46,17 +46,23 @@ pub struct Reproduction {
 pub struct Sabotage {
     /// What is done to it.
     pub what: &'static str,
-    /// Names of the rows whose rules must not be kept then.
+    /// Names of the rows whose rules must not be kept then, or [`Sabotage::EVERY_RULE`].
     pub turns: &'static [&'static str],
 }
 
 impl Sabotage {
+    /// No rule of the experiment may be kept.
+    pub const EVERY_RULE: &'static [&'static str] = &["every rule"];
+
     /// The rows that were to turn and did not, of a spoiled run.
-    pub fn survivors(&self, rows: &[ReproductionRow]) -> Vec<&'static str> {
-        let turned = |name: &str| {
-            rows.iter().any(|row| row.name == name && row.verdict.is_some_and(|verdict| !verdict.is_good()))
-        };
-        self.turns.iter().copied().filter(|name| !turned(name)).collect()
+    pub fn survivors(&self, rows: &[ReproductionRow]) -> Vec<String> {
+        let has_turned = |row: &ReproductionRow| row.verdict.is_some_and(|verdict| !verdict.is_good());
+        if self.turns == Self::EVERY_RULE {
+            let rules = rows.iter().filter(|row| row.verdict.is_some());
+            return rules.filter(|row| !has_turned(row)).map(|row| row.name.clone()).collect();
+        }
+        let turned = |name: &str| rows.iter().any(|row| row.name == name && has_turned(row));
+        self.turns.iter().filter(|name| !turned(name)).map(|name| (*name).to_owned()).collect()
     }
 }
 
@@ -65,7 +71,7 @@ impl Reproduction {
     pub fn run(&self, context: &Context<'_>) -> Result<Vec<ReproductionRow>> {
         let mut table = Table::new(self.info.name, self.must_explain);
         (self.rows)(context, &mut table)?;
-        Ok(table.rows)
+        Ok(table.finish())
     }
 }
 

@@ -4,7 +4,7 @@
 //! No published figure: the bound is ours. The load reads and writes at a fixed rate, so that all runs do the
 //! same, and half of its blocks or more are dirty when it begins, far above the target of either policy.
 
-use super::{Context, Done, Reproduction, Table, experiment};
+use super::{Context, Done, Reproduction, Sabotage, Table, experiment};
 use crate::Result;
 use nandscape_report::{RowSeries, Run};
 use nandscape_sim::histogram::LogHistogram;
@@ -14,12 +14,18 @@ use std::fmt::Display;
 
 const ID: &str = "cache-cleaning";
 
-pub(super) const CACHE_CLEANING: Reproduction = experiment(
-    ID,
-    "latency of a load while a cache cleans at a controlled rate, beside the same load without cleaning",
-    "own bound: p99 within twice its value without cleaning",
-    |context, out| rows(context.scale(FULL, SMALL), context, out),
-);
+pub(super) const CACHE_CLEANING: Reproduction = Reproduction {
+    sabotage: Some(Sabotage {
+        what: "the controller has no limit where all hit, and cleans nothing where half misses",
+        turns: Sabotage::EVERY_RULE,
+    }),
+    ..experiment(
+        ID,
+        "latency of a load while a cache cleans at a controlled rate, beside the same load without cleaning",
+        "own bound: p99 within twice its value without cleaning",
+        |context, out| rows(context.scale(FULL, SMALL), context, out),
+    )
+};
 
 #[derive(Clone, Copy, Debug)]
 struct Scale {
@@ -41,12 +47,14 @@ struct Load {
     rate: u32,
     /// So many times as long, where requests are few.
     longer: u32,
+    /// Which of [`WAYS`] a sabotaged run takes instead of the controller.
+    spoiled: usize,
 }
 
 const LOADS: [Load; 3] = [
-    Load { name: "all hits", mib: 32, rate: 2000, longer: 1 },
-    Load { name: "all hits, SSD near its limit", mib: 32, rate: 8000, longer: 1 },
-    Load { name: "half of them misses", mib: 72, rate: 40, longer: 5 },
+    Load { name: "all hits", mib: 32, rate: 2000, longer: 1, spoiled: 2 },
+    Load { name: "all hits, SSD near its limit", mib: 32, rate: 8000, longer: 1, spoiled: 2 },
+    Load { name: "half of them misses", mib: 72, rate: 40, longer: 5, spoiled: 0 },
 ];
 
 /// Ways to clean, each with its name in the charts and its keys: the bound is on the second, measured on the
@@ -56,6 +64,9 @@ const WAYS: [(&str, &[(&str, &str)]); 3] = [
     ("pi-rate", &[("cache.cleaning", "pi-rate")]),
     ("no limit", &[("cache.cleaning", "watermarks"), ("cache.clean_high", "10%"), ("cache.clean_low", "9%")]),
 ];
+
+/// The way that the bound is on.
+const CONTROLLED: usize = 1;
 
 /// Share of the cache that both policies leave dirty, in per cent.
 const TARGET: f64 = 10.0;
@@ -168,7 +179,8 @@ fn rows(scale: Scale, context: &Context<'_>, out: &mut Table) -> Done {
     for load in LOADS {
         let jobs = jobs(&load, scale);
         let mut courses = Vec::new();
-        for (_, keys) in WAYS {
+        for (way, (_, keys)) in WAYS.into_iter().enumerate() {
+            let keys = if context.is_sabotaged && way == CONTROLLED { WAYS[load.spoiled].1 } else { keys };
             courses.push(course(&run(&jobs, keys, context)?, (scale.step * load.longer) as usize));
         }
         of_load(load.name, &courses, f64::from(scale.seconds * load.longer), out);
@@ -177,11 +189,16 @@ fn rows(scale: Scale, context: &Context<'_>, out: &mut Table) -> Done {
 }
 
 fn of_load(load: &str, courses: &[Course], seconds: f64, out: &mut Table) {
-    let ratios = [0, 1].map(|direction| courses[1].p99_us[direction] / courses[0].p99_us[direction]);
-    let holds = ratios.iter().all(|ratio| *ratio <= 2.0) && courses[1].cleaned > courses[0].cleaned;
+    let (with, without) = (&courses[CONTROLLED], &courses[0]);
+    let ratios = [0, 1].map(|direction| with.p99_us[direction] / without.p99_us[direction]);
+    let cleans = with.cleaned as f64 >= 1.1 * without.cleaned as f64 && with.cleaned > 0;
+    let holds = ratios.iter().all(|ratio| *ratio <= 2.0) && cleans;
     out.row("", format!("{load}: p99 while cleaning with pi-rate"))
-        .says("within twice its value without", holds)
-        .found(format!("reads {:.2}, writes {:.2} times", ratios[0], ratios[1]));
+        .says("within twice its value without, while 10 % more is cleaned or more", holds)
+        .found(format!(
+            "reads {:.2}, writes {:.2} times; {} blocks cleaned, without {}",
+            ratios[0], ratios[1], with.cleaned, without.cleaned
+        ));
     for chart in 0..CHARTS.len() {
         for ((way, _), course) in WAYS.iter().zip(courses) {
             let value = match chart {

@@ -424,7 +424,7 @@ fn published(out: &mut Table, drive: &Drive, figure: &Figure, measure: &Measure)
             figure.why
         ));
     } else {
-        row.note_if_far(figure.why);
+        row.note(figure.why);
     }
 }
 
@@ -440,7 +440,7 @@ fn rules(out: &mut Table, measure: &Measure) {
         [(MAX, MAX_SPACE), (PRO, PRO_SPACE)].map(|(preset, space)| measure.get(preset, space, Steady));
     out.row(WRITES, "steady random writes, 7450 MAX over 7450 PRO, each with its own over-provisioning")
         .number("", 160_000.0 / 94_200.0, own_much.iops / own_little.iops)
-        .note_if_far("the model loses more of its dies' time where it copies more");
+        .note("the model loses more of its dies' time where it copies more");
 
     let fresh = measure.get(MAX, None, Fresh);
     let sequential = measure.get(MAX, None, SequentialWrites);

@@ -7,12 +7,21 @@ pub(super) struct Table {
     id: &'static str,
     /// A number far from its figure and a statement that does not hold say so if nobody knows the cause.
     must_explain: bool,
-    pub(super) rows: Vec<ReproductionRow>,
+    rows: Vec<ReproductionRow>,
 }
 
 impl Table {
     pub(super) const fn new(id: &'static str, must_explain: bool) -> Self {
         Self { id, must_explain, rows: Vec::new() }
+    }
+
+    /// The rows. What was put in or set says nothing of the model, so only measured rows keep a ratio and a
+    /// verdict.
+    pub(super) fn finish(mut self) -> Vec<ReproductionRow> {
+        for row in self.rows.iter_mut().filter(|row| row.kind != RowKind::Measured) {
+            (row.ratio, row.verdict) = (None, None);
+        }
+        self.rows
     }
 
     /// Adds a row. `source` is the tag of what published it, empty for our own.
@@ -55,6 +64,12 @@ impl Row<'_> {
         self
     }
 
+    /// The rule of a number without a better one: 0.8 to 1.25 times the published one.
+    pub(super) fn near(self) -> Self {
+        let published = self.filled.published.as_f64().unwrap_or(f64::NAN);
+        self.within(0.8 * published..=1.25 * published)
+    }
+
     /// What the measured value is, if it does not come out of the run.
     pub(super) fn kind(self, kind: RowKind) -> Self {
         self.filled.kind = kind;
@@ -95,13 +110,6 @@ impl Row<'_> {
         let note = note.into();
         if !note.is_empty() {
             self.filled.note = note;
-        }
-    }
-
-    /// Why the number is far from its figure, if it is.
-    pub(super) fn note_if_far(self, note: &str) {
-        if self.filled.needs_note() {
-            self.note(note);
         }
     }
 

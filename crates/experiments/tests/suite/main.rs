@@ -9,12 +9,14 @@ mod oftl;
 mod pm963;
 mod policies;
 mod reproduce;
+mod sabotage;
 mod streams;
 
 use nandscape_experiments::reproduce::{Context, REPRODUCTIONS};
 use nandscape_report::{ReproductionRow, RowKind};
 use serde_json::Value;
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, OnceLock};
 
 /// Each experiment at its smaller scale if it has one. Runs that several of them share are done once.
 static QUICK: LazyLock<Context<'static>> = LazyLock::new(|| quick(false));
@@ -25,10 +27,19 @@ fn quick(is_sabotaged: bool) -> Context<'static> {
     context
 }
 
+/// Rows by experiment, each run once.
+static ROWS: LazyLock<BTreeMap<&str, OnceLock<Vec<ReproductionRow>>>> =
+    LazyLock::new(|| REPRODUCTIONS.iter().map(|r| (r.info.name, OnceLock::new())).collect());
+
 /// The rows of an experiment.
 fn rows(id: &str) -> Vec<ReproductionRow> {
     let reproduction = REPRODUCTIONS.iter().find(|r| r.info.name == id).unwrap();
-    reproduction.run(&QUICK).unwrap()
+    ROWS[id].get_or_init(|| reproduction.run(&QUICK).unwrap()).clone()
+}
+
+/// Measured over published, of numbers.
+fn ratio(row: &ReproductionRow) -> Option<f64> {
+    Some(row.measured.as_f64()? / row.published.as_f64()?)
 }
 
 /// A row of a document: what begins it, then the figures, which `number` writes.

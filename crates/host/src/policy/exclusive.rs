@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 keys! { PARAMS:
     BY: By = word() or "class",
         "what a class is: the kind of file (its extension, or its directory) and of metadata; the hint; the \
-         writer; the single file";
+         hint, or the kind of a file without one; the writer; the single file";
 }
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -37,11 +37,12 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 enum By {
     Class,
     Hint,
+    HintOrClass,
     Writer,
     File,
 }
 
-words!(By: Class = "class", Hint = "hint", Writer = "writer", File = "file");
+words!(By: Class = "class", Hint = "hint", HintOrClass = "hint-or-class", Writer = "writer", File = "file");
 
 /// A class that may have a stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +76,18 @@ impl Exclusive {
         self.ids.insert(class, id);
         id
     }
+
+    fn id_of_kind(&mut self, path: Option<&str>) -> u16 {
+        let Some(path) = path else { return 0 };
+        if self.last.1 > 0 && self.last.0 == path {
+            return self.last.1;
+        }
+        let id = self.id_of(Class::Named(class_of(path).into()));
+        self.last.0.clear();
+        self.last.0.push_str(path);
+        self.last.1 = id;
+        id
+    }
 }
 
 impl StreamPolicy for Exclusive {
@@ -85,22 +98,13 @@ impl StreamPolicy for Exclusive {
         }
         match self.by {
             By::Hint if write.hint == 0 => 0,
-            By::Hint => self.id_of(Class::Number(u32::from(write.hint))),
+            By::HintOrClass if write.hint == 0 => self.id_of_kind(origin.path),
+            By::Hint | By::HintOrClass => self.id_of(Class::Number(u32::from(write.hint))),
             By::Writer if origin.writer == 0 => 0,
             By::Writer => self.id_of(Class::Number(origin.writer)),
             By::File if origin.file == 0 => 0,
             By::File => self.id_of(Class::Number(origin.file)),
-            By::Class => {
-                let Some(path) = origin.path else { return 0 };
-                if self.last.1 > 0 && self.last.0 == path {
-                    return self.last.1;
-                }
-                let id = self.id_of(Class::Named(class_of(path).into()));
-                self.last.0.clear();
-                self.last.0.push_str(path);
-                self.last.1 = id;
-                id
-            }
+            By::Class => self.id_of_kind(origin.path),
         }
     }
 
@@ -129,5 +133,18 @@ mod tests {
         assert_eq!(of(None, BlockKind::Directory), 0);
         assert_eq!(of(None, BlockKind::FileData), 0);
         assert!(policy.warnings()[0].starts_with("2 writes"), "{:?}", policy.warnings());
+    }
+
+    #[test]
+    fn a_hint_goes_before_the_kind_of_file_where_both_count() {
+        let mut policy = build("exclusive", &[("by", "hint-or-class")], 3);
+        let mut of = |path, hint| {
+            policy.assign(&WriteFacts { hint, origin: Origin { path, ..Origin::default() }, ..facts(0) })
+        };
+        assert_eq!(of(Some("db/000012.sst"), 4), 1);
+        assert_eq!(of(Some("db/000012.sst"), 0), 2);
+        assert_eq!(of(Some("mail/1.eml"), 4), 1);
+        assert_eq!(of(Some("db/000013.sst"), 0), 2);
+        assert_eq!(of(None, 0), 0);
     }
 }

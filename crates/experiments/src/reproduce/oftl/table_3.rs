@@ -186,7 +186,7 @@ fn sizes(cells: &[Cell], out: &mut Table) {
         out.row(SOURCE, format!("size, {}", cell.point.name()))
             .number("", published, cell.size())
             .within(published * (1.0 - SHARE)..=published * (1.0 + SHARE))
-            .note_if_far(cell.misfit());
+            .note(cell.misfit());
     }
     let near = near(cells);
     out.row(SOURCE, RULE)

@@ -67,6 +67,9 @@ pub enum Device {
     Buses,
 }
 
+/// Blocks in a LUN of a device of 32 GiB.
+const ENDLESS: u32 = 1024;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point {
     pub load: Load,
@@ -79,6 +82,21 @@ pub struct Point {
     /// `SBM_GCL` rewrites in place when no superblock is erased, instead of collecting one.
     pub in_place: bool,
     pub device: Device,
+    /// The load's bytes as requests of two pages at places drawn by chance, a tenth of them.
+    pub is_scattered: bool,
+}
+
+/// How a point is run in a sabotaged experiment, instead of as its figure says. Rows keep its own name.
+pub type Spoil = fn(Point) -> Point;
+
+/// Spoiled: `PM_GCL` collects the whole device, and the three others are `PM_GCL`.
+pub const fn mixed_up(point: Point) -> Point {
+    point.as_if(if matches!(point.strategy, Strategy::PmGcl) { Strategy::PmGcc } else { Strategy::PmGcl })
+}
+
+/// Spoiled: `PM_GCC` collects one block at a time, and the three others the whole device.
+pub const fn collecting_otherwise(point: Point) -> Point {
+    point.as_if(if matches!(point.strategy, Strategy::PmGcc) { Strategy::PmGcl } else { Strategy::PmGcc })
 }
 
 impl Point {
@@ -93,7 +111,18 @@ impl Point {
             logs: 8,
             in_place: false,
             device: Device::Serial,
+            is_scattered: false,
         }
+    }
+
+    /// The same with the layer of another strategy.
+    pub const fn as_if(self, strategy: Strategy) -> Self {
+        Self { strategy, ..self }
+    }
+
+    /// The same on a device that no load fills, so that nothing is ever collected.
+    pub const fn without_collection(self) -> Self {
+        Self { blocks_per_lun: ENDLESS, ..self }
     }
 
     /// What tells it from the others.
@@ -112,7 +141,7 @@ impl Point {
     /// Whether any figure shows the course of this run: those of the unchanged device.
     fn has_series(&self) -> bool {
         let plain = Self { in_place: self.in_place, ..Self::new(self.load, self.strategy) };
-        *self == plain
+        *self == plain || *self == plain.without_collection()
     }
 
     fn config(&self, seed: u64) -> Result<StackConfig, ConfigError> {
@@ -141,6 +170,15 @@ impl Point {
         typed.check()
     }
 
+    /// The workload.
+    fn spec(&self) -> &'static str {
+        match (self.is_scattered, self.load) {
+            (false, load) => load.spec(),
+            (true, Load::Lammps) => "uniform:bs=64k,size=707m,span=272m",
+            (true, Load::Macdrp) => "uniform:bs=64k,size=825m,span=87m",
+        }
+    }
+
     fn run(&self, context: &Context<'_>) -> Result<Run> {
         let options = RunOptions {
             with_series: self.has_series(),
@@ -148,13 +186,14 @@ impl Point {
             count_programs: self.has_series(),
             ..RunOptions::default()
         };
-        context.replay(&self.config(context.seed)?, self.load.spec(), self.label(), options)
+        context.replay(&self.config(context.seed)?, self.spec(), self.label(), options)
     }
 }
 
 /// The runs of these points, in their order; those that are not done yet run in parallel.
-pub fn runs(context: &Context<'_>, points: &[Point]) -> Result<Vec<Measured>> {
-    let runs = context.thesis.all(points, |point| point.run(context))?;
+pub fn runs(context: &Context<'_>, points: &[Point], spoil: Spoil) -> Result<Vec<Measured>> {
+    let spoiled = points.iter().map(|point| if context.is_sabotaged { spoil(*point) } else { *point });
+    let runs = context.thesis.all(&spoiled.collect::<Vec<_>>(), |point| point.run(context))?;
     Ok(points.iter().zip(runs).map(|(&point, run)| Measured { point, run }).collect())
 }
 
@@ -162,16 +201,17 @@ pub fn runs(context: &Context<'_>, points: &[Point]) -> Result<Vec<Measured>> {
 pub fn strategies(
     context: &Context<'_>,
     load: Load,
+    spoil: Spoil,
     change: impl Fn(Point) -> Point,
 ) -> Result<[Measured; 4]> {
     let points = Strategy::ALL.map(|strategy| change(Point::new(load, strategy)));
-    let runs = runs(context, &points)?;
+    let runs = runs(context, &points, spoil)?;
     Ok(runs.try_into().expect("as many runs as points"))
 }
 
 /// The four strategies on one load, on the device of Table 4.1.
-pub fn thesis(context: &Context<'_>, load: Load) -> Result<[Measured; 4]> {
-    strategies(context, load, |point| point)
+pub fn thesis(context: &Context<'_>, load: Load, spoil: Spoil) -> Result<[Measured; 4]> {
+    strategies(context, load, spoil, |point| point)
 }
 
 /// A run, in the units of the source.

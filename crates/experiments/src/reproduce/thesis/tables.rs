@@ -1,8 +1,8 @@
 //! What a whole run gives: Table 4.2 and figure 4.1, mapping traffic, table sizes, the conclusion, and the
 //! parallel device.
 
-use super::super::Context;
-use super::lab::{Device, Load, Measured, Point, Strategy, strategies, thesis};
+use super::super::{Context, Sabotage};
+use super::lab::{Device, Load, Measured, Point, Strategy, mixed_up, strategies, thesis};
 use super::{Done, Table};
 
 const RATES: &str = "[thesis table 4.2]";
@@ -19,9 +19,19 @@ pub const GCC_MISFIT: &str = "the published mapping traffic fixes how often the 
 const HSBM_FLOOR: &str = "32 pages fill a log, so the rule cannot give less than 7067 merges and 497 KiB on LAMMPS, or 8255 and 581 KiB on \
      MACDRP; the published bytes lie below that, and the source does not say what it left out";
 
+/// Of Table 4.2.
+pub const PARALLEL: Sabotage = Sabotage {
+    what: "the 32 units work at the same time, on 32 requests at once",
+    turns: Sabotage::EVERY_RULE,
+};
+
+const fn in_parallel(point: Point) -> Point {
+    Point { device: Device::Buses, ..point }
+}
+
 pub fn table_4_2(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
-        for (run, published) in thesis(context, load)?.iter().zip(MB_S[load as usize]) {
+        for (run, published) in thesis(context, load, in_parallel)?.iter().zip(MB_S[load as usize]) {
             let note = match (load, run.point.strategy) {
                 (_, Strategy::PmGcl) => {
                     "at 116 us a page the published figure leaves 298 us (LAMMPS) or 332 us (MACDRP) for each block of 32 pages, less \
@@ -37,19 +47,33 @@ pub fn table_4_2(context: &Context<'_>, out: &mut Table) -> Done {
                 }
                 _ => "",
             };
-            out.row(RATES, run.name()).number("MB/s", published, run.mb_s()).note(note);
+            out.row(RATES, run.name()).number("MB/s", published, run.mb_s()).near().note(note);
         }
     }
     Ok(())
 }
 
+/// Of the mapping traffic.
+pub const OTHER_MAPS: Sabotage = Sabotage {
+    what: "the page maps are maps of superblocks of 8 blocks, and the superblock maps are page maps",
+    turns: Sabotage::EVERY_RULE,
+};
+
+const fn with_other_map(point: Point) -> Point {
+    match point.strategy {
+        Strategy::PmGcl | Strategy::PmGcc => Point { superblock: 8, ..point.as_if(Strategy::SbmGcl) },
+        Strategy::SbmGcl | Strategy::HsbmGcl => point.as_if(Strategy::PmGcl),
+    }
+}
+
 pub fn map_traffic(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
-        let runs = thesis(context, load)?;
+        let runs = thesis(context, load, with_other_map)?;
         for (run, published) in runs.iter().zip(MAP_KIB[load as usize]) {
             let note = if run.point.strategy == Strategy::HsbmGcl { HSBM_FLOOR } else { "" };
             out.row(MAPS, format!("{}: updates", run.name()))
                 .number("KiB", published, run.map_kib())
+                .near()
                 .note(note);
         }
         oracles(out, load, &runs);
@@ -74,6 +98,7 @@ fn oracles(out: &mut Table, load: Load, runs: &[Measured; 4]) {
         let note = "published is derived: the published KiB over 8 B for each page the host wrote";
         out.row(MAPS, format!("{}: write amplification", run.name()))
             .number("", implied, run.waf())
+            .near()
             .note(note);
     }
     let hsbm = runs[3].result();
@@ -89,22 +114,42 @@ fn oracles(out: &mut Table, load: Load, runs: &[Measured; 4]) {
         ));
     let implied = [5736.0, 7040.0][load as usize];
     let note = format!("published is derived: (KiB less 2 B per page) over 8 B; {HSBM_FLOOR}");
-    out.row(MAPS, format!("{}: merges", runs[3].name())).number("merges", implied, merges as f64).note(note);
+    out.row(MAPS, format!("{}: merges", runs[3].name()))
+        .number("merges", implied, merges as f64)
+        .near()
+        .note(note);
     if load == Load::Macdrp {
         let kib = runs[2].result().host.write_bytes as f64 / f64::from(512 << 10) * 8.0 / 1024.0;
         let note =
             "8 B for each 512 KiB is 129 KiB; a request that reaches into the next block changes two entries";
         out.row(MAPS, format!("{}: 8 B per 512 KiB", runs[2].name()))
             .number("KiB", kib, runs[2].map_kib())
+            .near()
             .note(note);
     }
 }
 
+/// Of the table sizes.
+pub const OTHER_TABLES: Sabotage = Sabotage {
+    what: "the page maps are superblock maps, SBM_GCL has the map of HSBM_GCL and HSBM_GCL a page map",
+    turns: Sabotage::EVERY_RULE,
+};
+
+const fn with_other_table(point: Point) -> Point {
+    point.as_if(match point.strategy {
+        Strategy::PmGcl | Strategy::PmGcc => Strategy::SbmGcl,
+        Strategy::SbmGcl => Strategy::HsbmGcl,
+        Strategy::HsbmGcl => Strategy::PmGcl,
+    })
+}
+
+/// Bytes exactly; what the source prints of the ratios within 1 %, for its misprints.
 pub fn table_sizes(context: &Context<'_>, out: &mut Table) -> Done {
-    let runs = thesis(context, Load::Lammps)?;
+    let runs = thesis(context, Load::Lammps, with_other_table)?;
     for (run, bytes) in runs.iter().zip([131_072.0, 131_072.0, 4096.0, 4736.0]) {
         let name = format!("{}: mapping table", run.point.strategy.name());
-        out.row(MAPS, name).number("B", bytes, run.result().layer.map.table_bytes as f64);
+        let measured = run.result().layer.map.table_bytes as f64;
+        out.row(MAPS, name).number("B", bytes, measured).within(bytes..=bytes);
     }
     for (run, printed, note) in [
         (&runs[0], 4096.0, ""),
@@ -114,7 +159,7 @@ pub fn table_sizes(context: &Context<'_>, out: &mut Table) -> Done {
         let result = run.result();
         let share = result.cost.usable_bytes as f64 / result.layer.map.table_bytes as f64;
         let name = format!("{}: device bytes per table byte", run.point.strategy.name());
-        out.row(MAPS, name).number("", printed, share).note(note);
+        out.row(MAPS, name).number("", printed, share).within(0.99 * printed..=1.01 * printed).note(note);
     }
     Ok(())
 }
@@ -135,10 +180,19 @@ fn published_order(load: Load) -> String {
     order(&Strategy::ALL.map(|strategy| (strategy, figures[strategy as usize])))
 }
 
+/// Of Figure 4.1 and of the conclusion.
+pub const MIXED_UP: Sabotage = Sabotage {
+    what: "PM_GCL collects the whole device, and the three others are PM_GCL",
+    turns: Sabotage::EVERY_RULE,
+};
+
+/// How much faster the fastest must be than the next.
+const FASTEST: f64 = 1.05;
+
 pub fn fig_4_1(context: &Context<'_>, out: &mut Table) -> Done {
     for load in Load::ALL {
         let source = "[thesis fig 4.1]";
-        let runs = thesis(context, load)?;
+        let runs = thesis(context, load, mixed_up)?;
         let [gcl, gcc, sbm, hsbm] = runs.each_ref().map(Measured::mb_s);
         let measured = measured_order(&runs);
         let published = published_order(load);
@@ -148,19 +202,21 @@ pub fn fig_4_1(context: &Context<'_>, out: &mut Table) -> Done {
             .found(measured);
         let best = format!("PM_GCL {gcl:.1}, next {:.1} MB/s", gcc.max(sbm).max(hsbm));
         let name = format!("{}: PM_GCL is the fastest", load.name());
-        out.row(source, name).says("yes", gcl > gcc.max(sbm).max(hsbm)).found(best);
+        out.row(source, name)
+            .says("yes (taken as by 5 % or more)", gcl >= FASTEST * gcc.max(sbm).max(hsbm))
+            .found(best);
         for (index, value) in [(1, gcc), (2, sbm), (3, hsbm)] {
             let name = format!("{}: {} over PM_GCL", load.name(), Strategy::ALL[index].name());
             let note = if index == 1 { GCC_MISFIT } else { "" };
             let figures = MB_S[load as usize];
-            out.row(source, name).number("", figures[index] / figures[0], value / gcl).note(note);
+            out.row(source, name).number("", figures[index] / figures[0], value / gcl).near().note(note);
         }
     }
     Ok(())
 }
 
 pub fn conclusion(context: &Context<'_>, out: &mut Table) -> Done {
-    let both = [thesis(context, Load::Lammps)?, thesis(context, Load::Macdrp)?];
+    let both = [thesis(context, Load::Lammps, mixed_up)?, thesis(context, Load::Macdrp, mixed_up)?];
     let share = |strategy: Strategy| {
         both.each_ref().map(|runs| runs[strategy as usize].mb_s() / runs[Strategy::PmGcl as usize].mb_s())
     };
@@ -178,8 +234,8 @@ pub fn conclusion(context: &Context<'_>, out: &mut Table) -> Done {
     let (sbm, hsbm) = (share(Strategy::SbmGcl), share(Strategy::HsbmGcl));
     out.row("[thesis 4.10]", "superblocks alone suffer from writes below the block size")
         .says(
-            "severely on MACDRP (taken as below half of PM_GCL), logs less so",
-            sbm[1] < 0.5 && hsbm[1] > sbm[1],
+            "severely on MACDRP (taken as below half of PM_GCL), logs less so (taken as half as much again or more)",
+            sbm[1] < 0.5 && hsbm[1] >= 1.5 * sbm[1],
         )
         .found(format!("SBM_GCL {}; HSBM_GCL {}", percent(sbm), percent(hsbm)));
     let bytes = |strategy: Strategy| both[0][strategy as usize].result().layer.map.table_bytes as f64;
@@ -190,6 +246,20 @@ pub fn conclusion(context: &Context<'_>, out: &mut Table) -> Done {
     Ok(())
 }
 
+/// Of the parallel device.
+pub const SERIAL: Sabotage = Sabotage {
+    what: "the units take turns where there is no bus, and with buses one request is outstanding and no bus is waited for",
+    turns: Sabotage::EVERY_RULE,
+};
+
+const fn less_parallel(point: Point) -> Point {
+    let device = match point.device {
+        Device::Serial | Device::Units => Device::Serial,
+        Device::Buses => Device::Units,
+    };
+    Point { device, ..point }
+}
+
 pub fn parallel(context: &Context<'_>, out: &mut Table) -> Done {
     let (mut least, mut most) = (f64::INFINITY, 0.0f64);
     let devices = [
@@ -198,7 +268,7 @@ pub fn parallel(context: &Context<'_>, out: &mut Table) -> Done {
     ];
     for (device, what) in devices {
         for load in Load::ALL {
-            let runs = strategies(context, load, |point| Point { device, ..point })?;
+            let runs = strategies(context, load, less_parallel, |point| Point { device, ..point })?;
             if device == Device::Units {
                 least = runs.iter().map(Measured::mb_s).fold(least, f64::min);
                 most = runs.iter().map(Measured::mb_s).fold(most, f64::max);
@@ -208,12 +278,15 @@ pub fn parallel(context: &Context<'_>, out: &mut Table) -> Done {
             let figures = format!("{measured} ({} MB/s)", figures.collect::<Vec<_>>().join(", "));
             let name = format!("{}, {what}: order", load.name());
             let published = published_order(load);
+            let serial = measured_order(&thesis(context, load, less_parallel)?);
             if device == Device::Units {
-                let holds = measured != published;
+                let holds = measured != serial;
                 let why = "here the order of the strategies happens to be the same";
-                out.row(RATES, name).says("another than that of Table 4.2", holds).unless(why).found(figures);
+                out.row("", name)
+                    .says("ours: another than that measured on the serial device", holds)
+                    .unless(why)
+                    .found(figures);
             } else {
-                let serial = measured_order(&thesis(context, load)?);
                 let why = format!(
                     "nothing is published for this device; on the serial one the order measured here is {serial}"
                 );
@@ -226,7 +299,13 @@ pub fn parallel(context: &Context<'_>, out: &mut Table) -> Done {
         }
     }
     let note = "published is what an independent model of the same strategies gives for such a device, on a load of its own";
-    out.row("", "units in parallel: slowest of the eight runs").number("MB/s", 127.0, least).note(note);
-    out.row("", "units in parallel: fastest of the eight runs").number("MB/s", 3541.0, most).note(note);
+    out.row("", "units in parallel: slowest of the eight runs")
+        .number("MB/s", 127.0, least)
+        .near()
+        .note(note);
+    out.row("", "units in parallel: fastest of the eight runs")
+        .number("MB/s", 3541.0, most)
+        .near()
+        .note(note);
     Ok(())
 }

@@ -40,9 +40,6 @@ pub(in crate::reproduce) const OVERWRITE: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
         what: SPOILED,
         turns: &[
-            "7 % over-provisioning, steady",
-            "28 % over-provisioning, steady",
-            "zones, steady",
             "zones over 7 %",
             "zones over 28 %",
             "7 % over-provisioning, knee",

@@ -345,7 +345,7 @@ fn prepared(context: &Context<'_>, written: std::ops::Range<u32>) -> Result<Driv
 fn row(out: &mut Table, name: &str, unit: &str, published: f64, measured: f64) {
     let row = out.row(BESIDE, name).number(unit, published, measured).within(band(published, 0.3));
     let why = MISFITS.iter().find(|(of, _)| *of == name).map_or("", |(_, why)| why);
-    row.note_if_far(why);
+    row.note(why);
 }
 
 const STEADIER: &str = "the writes of the model are steadier than those of the drive, alone too";
