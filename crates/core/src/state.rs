@@ -311,9 +311,9 @@ impl<T: State + Default> State for Option<T> {
         let mut is_some = self.is_some();
         is_some.state(archive)?;
         if is_some {
-            self.get_or_insert_default().state(archive)?
+            self.get_or_insert_default().state(archive)?;
         } else {
-            *self = None
+            *self = None;
         }
         Ok(())
     }
