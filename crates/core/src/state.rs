@@ -182,6 +182,22 @@ pub trait State {
     }
 }
 
+/// Implements [`State`](crate::state::State) for something that is no more than what it holds.
+#[macro_export]
+macro_rules! state_of_inner {
+    (impl [$($generics:tt)*] $type:ty: |$this:ident| $inner:expr) => {
+        impl<$($generics)*> $crate::state::State for $type {
+            fn state(
+                &mut self,
+                archive: &mut $crate::state::Archive<'_>,
+            ) -> $crate::state::StateResult {
+                let $this = self;
+                $inner.state(archive)
+            }
+        }
+    };
+}
+
 /// A number of a fixed width.
 pub trait Plain: Copy {
     /// Its bytes, at most 16.
@@ -287,11 +303,7 @@ impl<T: State, const N: usize> State for [T; N] {
     }
 }
 
-impl<T: State + ?Sized> State for Box<T> {
-    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
-        (**self).state(archive)
-    }
-}
+state_of_inner!(impl [T: State + ?Sized] Box<T>: |this| **this);
 
 /// By its owner alone: what else shares it leaves it out.
 impl<T: State + ?Sized> State for Arc<Mutex<T>> {
@@ -300,20 +312,16 @@ impl<T: State + ?Sized> State for Arc<Mutex<T>> {
     }
 }
 
-impl<T: State> State for Reverse<T> {
-    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
-        self.0.state(archive)
-    }
-}
+state_of_inner!(impl [T: State] Reverse<T>: |this| this.0);
 
 impl<T: State + Default> State for Option<T> {
     fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
         let mut is_some = self.is_some();
         is_some.state(archive)?;
         if is_some {
-            self.get_or_insert_default().state(archive)?
+            self.get_or_insert_default().state(archive)?;
         } else {
-            *self = None
+            *self = None;
         }
         Ok(())
     }
@@ -374,11 +382,7 @@ impl<K: State + Default + Ord, V: State + Default> State for BTreeMap<K, V> {
     }
 }
 
-impl State for Xoshiro256PlusPlus {
-    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
-        self.words_mut().state(archive)
-    }
-}
+state_of_inner!(impl [] Xoshiro256PlusPlus: |this| this.words_mut());
 
 /// The mark of a structure, from its name and its fields.
 pub const fn mark_of(text: &str) -> u32 {

@@ -4,6 +4,7 @@ mod chunks;
 mod jobs;
 mod lifetime;
 mod seeds;
+mod state;
 mod trust;
 mod zones;
 
@@ -13,6 +14,7 @@ pub use jobs::{
 };
 pub use lifetime::LifetimeResult;
 pub use seeds::{SeedsResult, Spread};
+pub use state::StateSource;
 pub use trust::TrustNote;
 pub use zones::{ZoneShown, ZonesResult};
 
@@ -126,15 +128,6 @@ pub struct RunIdentity {
     /// The same with other seeds; absent for a run of one seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<SeedsResult>,
-}
-
-/// A state that was loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StateSource {
-    /// The file, as it was given.
-    pub file: String,
-    /// The preconditioning that brought it about.
-    pub precondition: String,
 }
 
 /// Write amplification; null without writes.

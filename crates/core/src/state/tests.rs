@@ -55,9 +55,11 @@ enum Kind {
 
 state_of_enum!(Kind: First, Second);
 
+type Numbers = (u8, (u16, (u32, (u64, (u128, (i64, f64))))));
+
 #[derive(Debug, PartialEq)]
 struct Everything {
-    numbers: (u8, (u16, (u32, (u64, (u128, (i64, f64)))))),
+    numbers: Numbers,
     is_so: bool,
     kind: Kind,
     list: Vec<Vec<u16>>,
@@ -71,12 +73,7 @@ struct Everything {
     size: u32,
 }
 
-impl Default for Reverse2 {
-    fn default() -> Self {
-        Self(BinaryHeap::new())
-    }
-}
-
+#[derive(Default)]
 struct Reverse2(BinaryHeap<Reverse<(u32, u32)>>);
 
 state!(impl [] Everything {
@@ -88,7 +85,7 @@ state!(impl [] Everything {
 
 fn new() -> Everything {
     Everything {
-        numbers: Default::default(),
+        numbers: Numbers::default(),
         is_so: false,
         kind: Kind::First,
         list: Vec::new(),

@@ -2,8 +2,8 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Archive, Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats,
-    Hint, Logs, Lpn, Mapping, Ppn, SimTime, State, StateResult, Token,
+    Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats, Hint,
+    Logs, Lpn, Mapping, Ppn, SimTime, State, Token, state_of_inner,
 };
 
 /// Where pages lie and how room is made: what a strategy decides by itself.
@@ -39,11 +39,7 @@ pub(crate) trait Strategy: State {
 /// A strategy that serves requests.
 pub(crate) struct Layer<S>(pub(crate) S);
 
-impl<S: Strategy> State for Layer<S> {
-    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
-        self.0.state(archive)
-    }
-}
+state_of_inner!(impl [S: Strategy] Layer<S>: |this| this.0);
 
 impl<S: Strategy> Ftl for Layer<S> {
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {

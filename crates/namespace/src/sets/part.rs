@@ -1,9 +1,9 @@
 //! Some dies of a device, or some blocks of each, as a device of its own.
 
 use nandscape_core::{
-    Archive, Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice,
-    FlashError, FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob,
-    OpCounts, Ppn, ReadResult, Sender, SimTime, SlcBlocks, State, StateResult, Token, UnitId, Way, state,
+    Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
+    FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn,
+    ReadResult, Sender, SimTime, SlcBlocks, Token, UnitId, Way, state, state_of_inner,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -27,11 +27,7 @@ impl Default for Order {
     }
 }
 
-impl State for Order {
-    fn state(&mut self, archive: &mut Archive<'_>) -> StateResult {
-        self.0.state(archive)
-    }
-}
+state_of_inner!(impl [] Order: |this| this.0);
 
 impl Order {
     fn get(&self) -> (Cause, Token) {

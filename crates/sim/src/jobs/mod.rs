@@ -114,7 +114,7 @@ pub fn run_jobs(
     engine.begin();
     match options.snapshot {
         Snapshot::Save(save) if outcome.is_ok() && !engine.stopped => {
-            save(engine.subsystem, &plan.prepared())?
+            save(engine.subsystem, &plan.prepared())?;
         }
         Snapshot::Load(load) if outcome.is_ok() => load(engine.subsystem, &plan.prepared())?,
         _ => {}
