@@ -39,6 +39,9 @@ pub(super) const PM963: Reproduction = Reproduction {
     )
 };
 
+/// Spare space with which nothing is ever copied.
+const ENDLESS: u32 = 9;
+
 /// Least change of a rate or of a write amplification that counts.
 const MARGIN: f64 = 0.02;
 
@@ -74,8 +77,8 @@ struct Case {
     streams: bool,
     /// Reads stop programs, as in the preset.
     suspends: bool,
-    /// So much spare space that nothing is ever copied.
-    never_copies: bool,
+    /// Spare space instead of that of the preset.
+    op: Option<u32>,
 }
 
 const SMALL_DRIVE: &str = "pm963-480g";
@@ -87,7 +90,7 @@ const LARGE: Case = Case {
     ids: false,
     streams: false,
     suspends: false,
-    never_copies: false,
+    op: None,
 };
 const CASES: [Case; 9] = [
     LARGE,
@@ -113,7 +116,7 @@ impl Case {
     fn spoiled(self) -> Self {
         match (self.preset, self.ids) {
             (LARGE_DRIVE, true) => Self { streams: true, ..self },
-            (LARGE_DRIVE, false) => Self { never_copies: true, suspends: false, ..self },
+            (LARGE_DRIVE, false) => Self { op: Some(ENDLESS), suspends: false, ..self },
             _ => Self { ids: false, streams: false, ..self },
         }
     }
@@ -151,8 +154,8 @@ impl Case {
         if !self.suspends {
             keys.push(("device.timing.suspend", &"none"));
         }
-        if self.never_copies {
-            keys.push(("ftl.op", &9));
+        if let Some(op) = &self.op {
+            keys.push(("ftl.op", op));
         }
         if self.streams {
             keys.push(("ftl.streams", &4));

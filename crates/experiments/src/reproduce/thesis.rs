@@ -8,8 +8,8 @@
 //! strategies is set to a result.
 //!
 //! Rules: a published number is met within 0.8 to 1.25 times itself, or exactly where the source gives bytes
-//! of a table. Where the source says "close", "slightly" or "much", the row states in `published` which bounds
-//! that is taken to mean.
+//! of a table. Where the source says "close", "slightly" or "much", the row states in `published` which
+//! bounds that is taken to mean.
 
 mod curves;
 mod lab;
