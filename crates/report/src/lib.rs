@@ -60,7 +60,7 @@ pub use lines::broken;
 pub use number::grouped;
 pub use reproduction::{
     ReproductionRow, RowKind, RowSeeds, RowSeries, Verdict, over_seeds, render_reproduction_csv,
-    render_reproduction_text,
+    render_reproduction_markdown, render_reproduction_text,
 };
 pub use schema::{Fault, RESULT_SCHEMA, faults, is_number};
 pub use simulation::render_simulations_text;

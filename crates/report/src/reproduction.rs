@@ -1,5 +1,6 @@
 //! Published figures beside measured ones (`reproduce`), some of them over time too.
 
+mod markdown;
 mod seeds;
 
 use crate::csv::{line, plain};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
 
+pub use markdown::render_reproduction_markdown;
 pub use seeds::{RowSeeds, over_seeds};
 
 /// What the measured value of a row is.
