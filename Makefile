@@ -1,6 +1,7 @@
 # make demo         build, and replay the shipped recording of PostgreSQL on two drives
 # make check        the quick part of it: format, lints, unit tests
 # make test         the whole check: format, lints, tests, documents, real clients, browser
+# make reproduce    published experiments over eight seeds, into docs/reproductions/index.md, then each spoiled
 # make bench        benches of our own code, interleaved with a bare loop
 # make bench-peers  servers and simulated caches beside others of their kind and beside replays, interleaved
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
@@ -18,7 +19,7 @@ REPORT ?= reports/demo.html
 POINTS ?= 2000000
 MINUTES ?= 1
 
-.PHONY: demo check test extending bench bench-peers bench-rocksdb man test-apps baselines suites test-guest powercut crash fuzz
+.PHONY: demo check test extending reproduce bench bench-peers bench-rocksdb man test-apps baselines suites test-guest powercut crash fuzz
 
 demo:
 	$(CARGO) build --profile demo --locked --package nandscape-cli
@@ -31,6 +32,11 @@ check:
 
 test:
 	tests/run
+
+reproduce:
+	$(CARGO) build --release --locked --package nandscape-cli
+	target/release/nandscape reproduce --seed 1..8 --markdown docs/reproductions/index.md
+	target/release/nandscape reproduce --sabotage
 
 bench:
 	$(CARGO) bench --locked --package nandscape-bench

@@ -345,13 +345,16 @@ pub struct ReproduceArgs {
     /// Write the figures as CSV, one row each, and those over time again for each time.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub csv: Option<PathBuf>,
+    /// Write the figures as a Markdown page, a table for each experiment.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
 }
 
 /// How `reproduce` runs what it is asked for.
 #[derive(Clone, Debug, Args)]
 pub struct ReproduceHow {
-    /// Seed of the generators; also a list or range, such as 1..8: rows then have the mean, the range, and
-    /// with how many seeds a statement holds [default: 42].
+    /// Seed of the generators; also a list or range, such as 1..8: rows of seeded experiments then have the
+    /// mean, the range, and with how many seeds a statement holds [default: 42].
     #[arg(long, value_name = "N")]
     pub seed: Option<Seeds>,
     /// Smaller devices and shorter loads for drives, pm963, nvm-sets, cache-article and cache-cleaning: a

@@ -4,6 +4,7 @@
 mod cache_article;
 mod cache_cleaning;
 mod drives;
+mod live;
 mod nvm_sets;
 mod oftl;
 mod pm963;
@@ -26,6 +27,8 @@ use std::fmt::Display;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::Table;
+
+pub use live::{LIVE, Live};
 
 /// Whether an experiment has all of its rows.
 type Done = Result<()>;
@@ -66,7 +69,23 @@ impl Sabotage {
     }
 }
 
+/// Experiments whose figures are the same for every seed: what they write is fixed.
+const FIXED: [&str; 7] = [
+    "thesis-fig-2.3",
+    "thesis-fig-2.5",
+    "thesis-fig-2.6",
+    "thesis-fig-2.7",
+    "thesis-table-sizes",
+    "streams-example",
+    "zone-size",
+];
+
 impl Reproduction {
+    /// Whether figures of it depend on the seed.
+    pub fn is_seeded(&self) -> bool {
+        !FIXED.contains(&self.info.name)
+    }
+
     /// Runs it.
     pub fn run(&self, context: &Context<'_>) -> Result<Vec<ReproductionRow>> {
         let mut table = Table::new(self.info.name, self.must_explain);

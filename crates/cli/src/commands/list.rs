@@ -17,6 +17,7 @@ use nandscape_policies::simulate::BELADY;
 use nandscape_sim::trust::{CHECKS, OTHER_CHECKS};
 use nandscape_stack::interfaces::INTERFACES;
 use nandscape_stack::{cache, config, faults, host, journal, kinds, partition, presets};
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -29,6 +30,7 @@ pub fn run(args: &ListArgs, console: Console) -> Result<()> {
             .map(|what| {
                 let infos = match what {
                     Listing::Caches => serde_json::to_value(PRESETS),
+                    Listing::Reproductions => serde_json::to_value(experiments()),
                     what => serde_json::to_value(infos(*what)),
                 };
                 (title(*what), infos.expect("registry entries are plain data"))
@@ -48,6 +50,10 @@ pub fn run(args: &ListArgs, console: Console) -> Result<()> {
             Listing::Disks if args.detail => &settings_of_disk,
             _ => &|_| Vec::new(),
         };
+        if *what == Listing::Reproductions {
+            text.push_str(&reproductions());
+            continue;
+        }
         render(&mut text, &infos(*what), args.detail || *what == Listing::Keys, settings);
     }
     console.result(&text)
@@ -56,6 +62,48 @@ pub fn run(args: &ListArgs, console: Console) -> Result<()> {
 /// The name as it is typed.
 fn title(what: Listing) -> String {
     what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// A published experiment: what it is, and how it is run.
+#[derive(Serialize)]
+struct Experiment {
+    #[serde(flatten)]
+    info: Info,
+    /// `seeded`, `fixed`, or `live`.
+    runs: &'static str,
+    /// What runs those that `reproduce` does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'static str>,
+}
+
+fn experiments() -> Vec<Experiment> {
+    let own = reproduce::REPRODUCTIONS.iter().map(|entry| {
+        let runs = if entry.is_seeded() { "seeded" } else { "fixed" };
+        Experiment { info: entry.info, runs, command: None }
+    });
+    let live = reproduce::LIVE.iter().map(|live| Experiment {
+        info: live.info,
+        runs: "live",
+        command: Some(live.command),
+    });
+    own.chain(live).collect()
+}
+
+/// Every published experiment, a line for each.
+pub fn reproductions() -> String {
+    let all = experiments();
+    let width = all.iter().map(|one| one.info.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Experiment { info, runs, command } in all {
+        let _ = write!(text, "{:width$}  {runs:6}  {}; source: {}", info.name, info.summary, info.source);
+        let _ = command.map(|command| write!(text, "; run by: {command}"));
+        text.push('\n');
+    }
+    text.push_str(
+        "\nseeded: figures depend on --seed; fixed: they do not; live: a command of its own runs it, in a checkout \
+         of the sources\n",
+    );
+    text
 }
 
 /// Every key that `--set` takes, with its table.

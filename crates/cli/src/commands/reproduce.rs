@@ -4,8 +4,11 @@ use super::{write, write_report};
 use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::registry;
-use nandscape_experiments::reproduce::{Context, REPRODUCTIONS, Reproduction};
-use nandscape_report::{ReportContext, over_seeds, render_reproduction_csv, render_reproduction_text};
+use nandscape_experiments::reproduce::{Context, LIVE, REPRODUCTIONS, Reproduction};
+use nandscape_report::{
+    ReportContext, over_seeds, render_reproduction_csv, render_reproduction_markdown,
+    render_reproduction_text,
+};
 use std::sync::atomic::Ordering;
 
 /// Where no seed is given.
@@ -13,9 +16,7 @@ const SEED: u64 = 42;
 
 pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     if args.list {
-        let lines: Vec<String> =
-            REPRODUCTIONS.iter().map(|r| format!("{:18} {}", r.info.name, r.info.summary)).collect();
-        return console.result(&lines.join("\n"));
+        return console.result(&super::list::reproductions());
     }
     let mut wanted: Vec<&Reproduction> = if args.ids.is_empty() {
         REPRODUCTIONS.iter().collect()
@@ -48,8 +49,9 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
         let how = spoiled.map_or_else(String::new, |sabotage| format!(" spoiled: {}", sabotage.what));
         console.note(&format!("{}{how} ...", reproduction.info.name));
         let mut runs = Vec::new();
-        for context in &contexts {
-            if seeds.len() > 1 {
+        let needed = if reproduction.is_seeded() { contexts.len() } else { 1 };
+        for context in &contexts[..needed] {
+            if needed > 1 {
                 console.note(&format!("  seed {} ...", context.seed));
             }
             runs.push((context.seed, reproduction.run(context)?));
@@ -74,6 +76,10 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.csv {
         write(path, render_reproduction_csv(&rows).as_bytes())?;
     }
+    if let Some(path) = &args.markdown {
+        let page = format!("{}{}", head(args, seeds), render_reproduction_markdown(&rows));
+        write(path, page.trim_end().as_bytes())?;
+    }
     if args.json {
         console.json(&rows)
     } else {
@@ -85,6 +91,33 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     Err(Failure::run(format!("spoiled, and kept all the same: {}", survivors.join("; "))))
 }
 
+/// What a page begins with: what the figures are, and how they were made.
+fn head(args: &ReproduceArgs, seeds: &[u64]) -> String {
+    let names = match args.ids.as_slice() {
+        [] => String::new(),
+        few if few.len() <= 4 => format!(" {}", few.join(" ")),
+        _ => " NAME ...".to_owned(),
+    };
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let scale = if args.how.quick { " --quick" } else { "" };
+    let spoiled = if args.how.sabotage { " --sabotage" } else { "" };
+    format!(
+        "# Published experiments, repeated\n\n\
+         Written by `nandscape reproduce{names} --seed {}{scale}{spoiled} --markdown FILE` (version {}).\n\n\
+         `measured` is the mean over these seeds, `min` and `max` their range; without a range the seed changes \
+         nothing.\n\
+         Measured over published is in brackets where the figure follows from the model. `kind`: it does \
+         (measured),\na parameter was set so that it comes out (calibrated), or the published value was put in \
+         (input).\n`nandscape reproduce NAME` has the note of each row.\n\n",
+        seeds.join(","),
+        env!("CARGO_PKG_VERSION"),
+    )
+}
+
 fn find(id: &str) -> Result<&'static Reproduction> {
+    if let Some(live) = LIVE.iter().find(|live| live.info.name == id) {
+        let what = "is run by a command of its own";
+        return Err(Failure::usage(format!("{id} {what}, in a checkout of the sources: {}", live.command)));
+    }
     registry::find("reproduction", id, &REPRODUCTIONS[..], |r| &r.info).map_err(Failure::usage)
 }

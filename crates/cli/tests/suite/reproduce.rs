@@ -2,17 +2,25 @@
 //! written.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::LazyLock;
 
 const HEAD: [&str; 11] =
     ["id", "source", "name", "unit", "time_s", "published", "measured", "ratio", "note", "kind", "verdict"];
 
+/// Every published experiment, as `list` has it.
+fn listed() -> Vec<Value> {
+    let arguments = ["list", "reproductions", "--json"];
+    let listed = Command::new(env!("CARGO_BIN_EXE_nandscape")).args(arguments).output().unwrap();
+    let tables: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    tables["reproductions"].as_array().unwrap().clone()
+}
+
 /// Every experiment that needs nothing but the command itself, without the one that takes half a minute.
 fn experiments() -> Vec<String> {
-    let listed =
-        Command::new(env!("CARGO_BIN_EXE_nandscape")).args(["reproduce", "--list"]).output().unwrap();
-    let text = String::from_utf8(listed.stdout).unwrap();
-    let names = text.lines().map(|line| line.split_whitespace().next().unwrap().to_owned());
+    let own = listed().into_iter().filter(|one| one["runs"] != "live");
+    let names = own.map(|one| one["name"].as_str().unwrap().to_owned());
     names.filter(|name| !["streams-captured", "nvm-sets"].contains(&name.as_str())).collect()
 }
 
@@ -30,28 +38,42 @@ fn same(cell: &str, value: &Value) -> bool {
     }
 }
 
-#[test]
-fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_time() {
+/// One run of all of them at their smaller scale.
+struct Quick {
+    names: Vec<String>,
+    rows: Vec<Value>,
+    csv: String,
+    page: String,
+}
+
+static QUICK: LazyLock<Quick> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("rows.csv");
+    let [csv, page] = ["rows.csv", "page.md"].map(|name| dir.path().join(name));
     let names = experiments();
     assert!(names.len() > 25, "{names:?}");
     let output = Command::new(env!("CARGO_BIN_EXE_nandscape"))
-        .args(["reproduce", "--quick", "--json", "--csv", path.to_str().unwrap()])
+        .args(["reproduce", "--quick", "--seed", "1", "--json", "--csv", csv.to_str().unwrap()])
+        .args(["--markdown", page.to_str().unwrap()])
         .args(&names)
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = serde_json::from_slice(&output.stdout).unwrap();
+    let [csv, page] = [csv, page].map(|path| std::fs::read_to_string(path).unwrap());
+    Quick { names, rows, csv, page }
+});
 
-    let mut reader = csv::Reader::from_path(&path).unwrap();
+#[test]
+fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_time() {
+    let Quick { names, rows, csv, .. } = &*QUICK;
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), HEAD);
     // A line of another length than the head is an error of the reader.
     let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let mut lines = lines.iter();
     let mut next = || lines.next().expect("fewer lines than the document has figures");
     let mut over_time = 0;
-    for row in &rows {
+    for row in rows {
         let line = next();
         for (name, cell) in HEAD.iter().zip(line) {
             // Absent in the document: only points have a time.
@@ -73,7 +95,7 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
         }
     }
     assert_eq!(lines.next(), None, "more lines than the document has figures");
-    for name in &names {
+    for name in names {
         assert!(rows.iter().any(|row| row["id"] == name.as_str()), "no figure of {name}");
     }
     assert!(over_time > 100, "{over_time} points over time");
@@ -84,6 +106,83 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
         figures("cache-article"),
         figures("cache-cleaning")
     );
+}
+
+/// Cells of the tables of a page by the heading of the table.
+fn tables(page: &str) -> BTreeMap<String, Vec<Vec<String>>> {
+    let mut tables: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+    let mut heading = String::new();
+    for line in page.lines() {
+        if let Some(text) = line.strip_prefix("## ") {
+            text.clone_into(&mut heading);
+        } else if let Some(cells) = line.strip_prefix("| ") {
+            let cells = cells.strip_suffix(" |").expect("a line of a table").split(" | ");
+            tables.entry(heading.clone()).or_default().push(cells.map(str::to_owned).collect());
+        }
+    }
+    tables
+}
+
+/// The number that a cell begins with.
+fn number(cell: &str) -> Option<f64> {
+    cell.split(' ').next().and_then(|word| word.parse().ok())
+}
+
+#[test]
+fn the_page_of_all_experiments_is_that_of_the_code() {
+    let whole = include_str!("../../../../docs/reproductions/index.md");
+    let [written, quick] = [whole, &QUICK.page].map(tables);
+    let seeded: BTreeMap<String, bool> = listed()
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap().to_owned(), one["runs"] == "seeded"))
+        .collect();
+    let mut alike = 0;
+    for (heading, on_page) in &written {
+        let name = heading.split(' ').next().unwrap();
+        if !QUICK.names.iter().any(|quick| quick == name) {
+            assert!(seeded.contains_key(name), "{name} is no experiment: make reproduce");
+            continue;
+        }
+        let rows = quick.get(heading).unwrap_or_else(|| panic!("no table '{heading}': make reproduce"));
+        assert_eq!(on_page.len(), rows.len(), "{heading}: make reproduce");
+        let mut differ = 0;
+        for (there, here) in on_page.iter().zip(rows) {
+            // What it is, its unit, what was published, and the kind.
+            for at in [0, 1, 2, 6] {
+                assert_eq!(there[at], here[at], "{heading}: {}: make reproduce", there[0]);
+            }
+            differ += usize::from(!there[4].is_empty() && there[4] != there[5]);
+            if let [Some(here), Some(least), Some(most)] =
+                [&here[3], &there[4], &there[5]].map(|cell| number(cell))
+            {
+                // Rounded to four digits there. A smaller scale may be anywhere.
+                alike += usize::from((least * 0.999..=most * 1.001).contains(&here));
+            }
+        }
+        assert!(seeded[name] || differ == 0, "{name} is listed as fixed, and {differ} figures differ");
+    }
+    assert!(alike > 150, "{alike} figures of one seed are within the range of the page");
+}
+
+#[test]
+fn what_the_command_cannot_run_names_the_command_that_does() {
+    let live: Vec<Value> = listed().into_iter().filter(|one| one["runs"] == "live").collect();
+    assert!(live.len() >= 4, "{live:?}");
+    for one in live {
+        let [name, command] = ["name", "command"].map(|key| one[key].as_str().unwrap());
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_nandscape")).args(["reproduce", name]).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && stderr.contains(command), "{name}: {stderr}");
+        let file = command.split(' ').find(|word| word.contains('/'));
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+        assert!(
+            file.is_none_or(|file| file.contains("target") || std::path::Path::new(root).join(file).exists())
+        );
+        if let Some(target) = command.strip_prefix("make ") {
+            assert!(include_str!("../../../../Makefile").contains(&format!("\n{target}:")), "{command}");
+        }
+    }
 }
 
 #[test]
