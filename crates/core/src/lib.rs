@@ -24,7 +24,7 @@
 //! * [`zone`]: the zoned command set; [`vector`]: the vector command set; [`object`]: that of objects.
 //! * [`rng`]: named, value-stable random generators.
 //! * [`sample`]: samplers built on it: Zipf, scattering.
-//! * [`state`]: the state of a stack, saved and loaded.
+//! * [`mod@state`]: the state of a stack, saved and loaded.
 
 pub mod addr;
 pub mod cached;

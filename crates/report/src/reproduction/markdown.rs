@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 const COLUMNS: [&str; 8] = ["figure", "unit", "published", "measured", "min", "max", "kind", "verdict"];
 
 /// Tables under a heading for each experiment, with the tags of its sources. `min` and `max` are over the
-/// seeds and empty where there is one; a statement has instead, under its verdict, how many of the seeds keep it.
+/// seeds and empty where there is one; a statement has instead, under its verdict, how many of the seeds
+/// keep it.
 pub fn render_reproduction_markdown(rows: &[ReproductionRow]) -> String {
     let mut out = String::new();
     for block in rows.chunk_by(|a, b| a.id == b.id) {
