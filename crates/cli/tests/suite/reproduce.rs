@@ -146,7 +146,8 @@ fn the_page_of_all_experiments_is_that_of_the_code() {
         let rows = quick.get(heading).unwrap_or_else(|| panic!("no table '{heading}': make reproduce"));
         assert_eq!(on_page.len(), rows.len(), "{heading}: make reproduce");
         let mut differ = 0;
-        for (there, here) in on_page.iter().zip(rows) {
+        // Behind the line of heads.
+        for (there, here) in on_page.iter().zip(rows).skip(1) {
             // What it is, its unit, what was published, and the kind.
             for at in [0, 1, 2, 6] {
                 assert_eq!(there[at], here[at], "{heading}: {}: make reproduce", there[0]);
@@ -155,13 +156,16 @@ fn the_page_of_all_experiments_is_that_of_the_code() {
             if let [Some(here), Some(least), Some(most)] =
                 [&here[3], &there[4], &there[5]].map(|cell| number(cell))
             {
-                // Rounded to four digits there. A smaller scale may be anywhere.
-                alike += usize::from((least * 0.999..=most * 1.001).contains(&here));
+                // Rounded to four digits. Those of a smaller scale may be anywhere.
+                let is_whole = ["thesis-", "streams-"].iter().any(|prefix| name.starts_with(prefix));
+                let is_within = (least - 0.001 * least.abs()..=most + 0.001 * most.abs()).contains(&here);
+                assert!(is_within || !is_whole, "{name}: {}: {here}, not {least} to {most}", there[0]);
+                alike += usize::from(is_within);
             }
         }
         assert!(seeded[name] || differ == 0, "{name} is listed as fixed, and {differ} figures differ");
     }
-    assert!(alike > 150, "{alike} figures of one seed are within the range of the page");
+    assert!(alike > 80, "{alike} figures of one seed are within the range of the page");
 }
 
 #[test]

@@ -70,7 +70,7 @@ mod tests {
     fn each_experiment_has_a_table_and_each_row_a_line() {
         let row = |id: &str, name: &str| ReproductionRow {
             id: id.to_owned(),
-            source: "[paper fig 1]".to_owned(),
+            source: "a paper".to_owned(),
             name: name.to_owned(),
             ..ReproductionRow::default()
         };
@@ -93,12 +93,12 @@ mod tests {
             ReproductionRow { kind: RowKind::Input, measured: 7.into(), ratio: Some(1.0), ..row("two", "c") };
         assert_eq!(
             render_reproduction_markdown(&[number, statement, input]),
-            "## one  [paper fig 1]\n\n\
+            "## one  a paper\n\n\
              | figure | unit | published | measured | min | max | kind | verdict |\n\
              |---|---|---|---|---|---|---|---|\n\
-             | a \\| b | MB/s | 10 | 12.50 (x 1.250) | 12.00 | 13.00 | measured |  |\n\
+             | a \\| b | MB/s | 10 | 12.5 (x 1.250) | 12 | 13 | measured |  |\n\
              | growth |  | grows |  |  |  | measured | **fails** (3 of 4 seeds keep it) |\n\n\
-             ## two  [paper fig 1]\n\n\
+             ## two  a paper\n\n\
              | figure | unit | published | measured | min | max | kind | verdict |\n\
              |---|---|---|---|---|---|---|---|\n\
              | c |  |  | 7 |  |  | input |  |\n\n"
