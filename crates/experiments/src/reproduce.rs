@@ -22,6 +22,7 @@ use nandscape_report::{ReproductionRow, Run};
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
 use nandscape_stack::jobs::run_parsed;
 use nandscape_stack::{RunError, RunOptions, replay};
+use rayon::prelude::*;
 use runs::Runs;
 use std::fmt::Display;
 use std::sync::LazyLock;
@@ -92,6 +93,31 @@ impl Reproduction {
         (self.rows)(context, &mut table)?;
         Ok(table.finish())
     }
+
+    /// The source, with which the name begins. Experiments of one source may share runs.
+    fn family(&self) -> &'static str {
+        self.info.name.split('-').next().unwrap_or_default()
+    }
+}
+
+/// Rows of an experiment by seed.
+pub type BySeed = Vec<(u64, Vec<ReproductionRow>)>;
+
+/// Runs experiments in each of these contexts, in the first alone where the seed changes nothing; several at a
+/// time, but one after the other those that share runs. Tells of each when it begins.
+pub fn run_all(
+    wanted: &[&'static Reproduction],
+    contexts: &[Context<'_>],
+    begins: impl Fn(&Reproduction) + Sync,
+) -> Result<Vec<BySeed>> {
+    let families: Vec<_> = wanted.chunk_by(|one, other| one.family() == other.family()).collect();
+    let run = |one: &&'static Reproduction| {
+        begins(one);
+        let needed = if one.is_seeded() { contexts } else { &contexts[..1] };
+        needed.par_iter().map(|context| Ok((context.seed, one.run(context)?))).collect::<Result<BySeed>>()
+    };
+    let done = families.into_par_iter().map(|family| family.iter().map(run).collect::<Result<Vec<_>>>());
+    Ok(done.collect::<Result<Vec<_>>>()?.concat())
 }
 
 const fn experiment(

@@ -70,6 +70,9 @@ keys! { PARAMS:
     WRITE_PACING: Option<bool> = flag(),
         "more than half of the write buffer fills only at the pace at which programs end, so that the latency \
          of writes is even";
+    WRITE_DRAIN: Option<f64> = share(),
+        "share of the write buffer: while it is fuller, a die takes reads and writes of the host by age and no \
+         read stops or holds off a program; absent: reads always go first";
     INTAKE_BYTES_PER_S: Option<u64> = size(0, 1 << 50),
         "bytes per second that the controller takes in the long run, of the host and of the layer, whatever \
          the dies can program; a write buffer full is taken at once; absent: no limit";
@@ -146,6 +149,7 @@ pub(crate) fn options_of(geometry: &Geometry, timing: &Params) -> Result<Options
             bytes: timing.get(WRITE_BUFFER).unwrap_or(0),
             is_volatile: timing.get(WRITE_BUFFER_KIND) != Some("protected"),
             is_paced: timing.get(WRITE_PACING) == Some(true),
+            drain_above: (share(timing, WRITE_DRAIN)? * timing.get(WRITE_BUFFER).unwrap_or(0) as f64) as u64,
         },
         intake: Intake {
             bytes_per_s: timing.get(INTAKE_BYTES_PER_S).unwrap_or(0),
@@ -181,6 +185,9 @@ fn check_units(geometry: &Geometry, timing: &Params, options: &Options) -> Resul
     }
     if options.buffer.is_paced && options.buffer.bytes == 0 {
         return Err(timing.error(WRITE_PACING, "a device.timing.write_buffer that fills at a pace").into());
+    }
+    if share(timing, WRITE_DRAIN)? > 0.0 && options.buffer.bytes == 0 {
+        return Err(timing.error(WRITE_DRAIN, "a device.timing.write_buffer that is drained").into());
     }
     if options.buffer.bytes > 0 && options.buffer.bytes < unit {
         let expected = format!("at least the {} of a program unit", units::format_bytes(unit));

@@ -4,7 +4,7 @@ use super::{write, write_report};
 use crate::args::ReproduceArgs;
 use crate::console::{Console, Failure, Result, STOP, stop_on_ctrl_c};
 use nandscape_core::registry;
-use nandscape_experiments::reproduce::{Context, LIVE, REPRODUCTIONS, Reproduction};
+use nandscape_experiments::reproduce::{Context, LIVE, REPRODUCTIONS, Reproduction, run_all};
 use nandscape_report::{
     ReportContext, over_seeds, render_reproduction_csv, render_reproduction_markdown,
     render_reproduction_text,
@@ -44,25 +44,19 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     }
     let mut rows = Vec::new();
     let mut survivors = Vec::new();
-    for reproduction in wanted {
-        let spoiled = reproduction.sabotage.filter(|_| args.how.sabotage);
-        let how = spoiled.map_or_else(String::new, |sabotage| format!(" spoiled: {}", sabotage.what));
-        console.note(&format!("{}{how} ...", reproduction.info.name));
-        let mut runs = Vec::new();
-        let needed = if reproduction.is_seeded() { contexts.len() } else { 1 };
-        for context in &contexts[..needed] {
-            if needed > 1 {
-                console.note(&format!("  seed {} ...", context.seed));
-            }
-            runs.push((context.seed, reproduction.run(context)?));
-        }
+    let spoiled = |one: &Reproduction| one.sabotage.filter(|_| args.how.sabotage);
+    let begins = |one: &Reproduction| {
+        let how = spoiled(one).map_or_else(String::new, |sabotage| format!(" spoiled: {}", sabotage.what));
+        console.note(&format!("{}{how} ...", one.info.name));
+    };
+    for (reproduction, runs) in wanted.iter().zip(run_all(&wanted, &contexts, begins)?) {
         let run = over_seeds(&runs)
             .map_err(|error| Failure::run(format!("{}: {error}", reproduction.info.name)))?;
-        survivors.extend(spoiled.iter().flat_map(|sabotage| sabotage.survivors(&run)));
+        survivors.extend(spoiled(reproduction).iter().flat_map(|sabotage| sabotage.survivors(&run)));
         rows.extend(run);
-        if STOP.load(Ordering::Relaxed) {
-            return Err(Failure::Interrupted(String::new()));
-        }
+    }
+    if STOP.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted(String::new()));
     }
     if args.how.quick {
         console.note("--quick: figures of smaller devices and shorter loads");

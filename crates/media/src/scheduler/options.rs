@@ -36,6 +36,9 @@ pub struct WriteBuffer {
     pub is_volatile: bool,
     /// When more than half of it is full, host pages come in at the pace at which programs end.
     pub is_paced: bool,
+    /// With more bytes in it than this, a die takes reads and writes of the host by age, and no read stops or
+    /// holds off a program. 0: reads always go first.
+    pub drain_above: u64,
 }
 
 /// What the controller takes in the long run, whatever the dies can program: what the host writes and, a turn

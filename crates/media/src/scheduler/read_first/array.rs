@@ -91,7 +91,7 @@ impl ReadFirst {
         let rules = &self.rules.options.suspension;
         let die = &self.dies[unit as usize];
         let slot = die.array;
-        if slot == NIL || die.reads.is_empty() {
+        if slot == NIL || die.reads.is_empty() || self.drains() {
             return;
         }
         let op = &mut self.slab[slot];

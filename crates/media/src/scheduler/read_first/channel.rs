@@ -247,7 +247,8 @@ impl ReadFirst {
     fn holds_off(&mut self, channel: u32, slot: u32) -> bool {
         let op = &self.slab[slot];
         let until = op.run.hold_until_ns;
-        if op.run.left_ns > 0 || until <= self.now_ns || self.channels[channel as usize].reads == 0 {
+        let is_free = until <= self.now_ns || self.channels[channel as usize].reads == 0;
+        if op.run.left_ns > 0 || is_free || self.drains() {
             return false;
         }
         if op.due_ns != until {

@@ -118,7 +118,7 @@ impl ReadFirst {
         } else {
             self.older(die.reads.head, die.own_reads.head)
         };
-        if read != NIL {
+        if read != NIL && !(self.drains() && self.yields(die, read)) {
             return Some(Next::Read(read));
         }
         if die.stopped != NIL {
@@ -133,6 +133,16 @@ impl ReadFirst {
             return Some(Next::Read(die.own_reads.head));
         }
         self.next_write(die)
+    }
+
+    /// Whether a read of the host comes after what its die has begun or got before.
+    fn yields(&self, die: &Die, read: u32) -> bool {
+        let is_older = |next| match next {
+            Next::Erase(slot) | Next::Load(slot) => self.slab[slot].order < self.slab[read].order,
+            Next::Read(_) | Next::Program(_) | Next::Resume => false,
+        };
+        let has_begun = die.stopped != NIL || die.loading != NIL;
+        self.slab[read].host && (has_begun || self.next_write(die).is_some_and(is_older))
     }
 
     /// The program or erase that is due.

@@ -303,6 +303,12 @@ impl ReadFirst {
         self.front.room >= self.rules.page_bytes as i64
     }
 
+    /// Whether the buffer is so full that reads do not go first.
+    #[inline]
+    pub(super) const fn drains(&self) -> bool {
+        self.front.room < self.rules.drain_room
+    }
+
     /// Whether the next page may come in now.
     fn is_time(&self) -> bool {
         self.front.pace.as_ref().is_none_or(|pace| pace.from_ns <= self.now_ns)

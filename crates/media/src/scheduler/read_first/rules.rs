@@ -15,6 +15,8 @@ pub(super) struct Rules {
     pub intake_ahead_ns: u64,
     /// Programs pass through the buffer: a program operation is made of page operations.
     pub gathers: bool,
+    /// With less room in the buffer reads do not go first.
+    pub drain_room: i64,
     pub page_bytes: u32,
     page_transfer_ns: u64,
     pub pages_per_block: u32,
@@ -57,6 +59,10 @@ impl Rules {
                 .checked_div(u128::from(options.intake.bytes_per_s))
                 .unwrap_or(0) as u64,
             gathers: options.program_pages > 1 || options.buffer.bytes > 0,
+            drain_room: match options.buffer.drain_above {
+                0 => i64::MIN,
+                above => options.buffer.bytes.saturating_sub(above).cast_signed(),
+            },
             page_bytes: geometry.page_bytes,
             page_transfer_ns: timing.transfer_ns(geometry.page_bytes),
             pages_per_block: geometry.pages_per_block,
