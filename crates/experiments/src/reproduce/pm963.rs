@@ -27,8 +27,8 @@ const SHARE_OF_JOBS: f64 = 90.0;
 
 pub(super) const PM963: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
-        what: "the drive without directives heeds stream ids, and without ids its spare space is so large that it never copies; \
-             the drive with streams gets no ids",
+        what: "the drive without directives has so much spare space that it never copies, but for the runs with stream ids; the \
+             drive with streams gets no ids",
         turns: Sabotage::EVERY_RULE,
     }),
     ..experiment(
@@ -59,8 +59,8 @@ struct Scale {
 const PAGES: u32 = 2046;
 const ERASE_NS: u32 = 5_000_000;
 
-/// Scale of the published experiment: 1/195 (1920 GB) and 1/97 (480 GB).
-const FULL: Scale = Scale { pages_per_block: 21, blocks_1920: 512, blocks_480: 513 };
+/// Scale of the published experiment: 1/124 (1920 GB) and 1/62 (480 GB).
+const FULL: Scale = Scale { pages_per_block: 33, blocks_1920: 512, blocks_480: 513 };
 /// A quick run that shows the orderings: 1/909 and 1/454.
 const SMALL: Scale = Scale { pages_per_block: 9, blocks_1920: 256, blocks_480: 257 };
 
@@ -108,7 +108,7 @@ impl Case {
     /// What a sabotaged run does instead.
     fn spoiled(self) -> Self {
         match (self.preset, self.ids) {
-            (LARGE_DRIVE, true) => Self { streams: true, ..self },
+            (LARGE_DRIVE, true) => self,
             (LARGE_DRIVE, false) => Self { op: Some(ENDLESS), ..self },
             _ => Self { ids: false, streams: false, ..self },
         }

@@ -18,7 +18,7 @@ const GEOMETRY: Geometry = Geometry {
     oob_bytes: 0,
 };
 
-const TIMING: Timing = Timing {
+pub const TIMING: Timing = Timing {
     read_ns: 50,
     program_ns: 700,
     erase_ns: 3000,
@@ -46,7 +46,7 @@ pub fn erase(unit: u32, block: u32) -> TimedOp {
 }
 
 pub fn buffer(bytes: u64) -> WriteBuffer {
-    WriteBuffer { bytes, is_volatile: true, is_paced: false }
+    WriteBuffer { bytes, is_volatile: true, ..WriteBuffer::default() }
 }
 
 /// A scheduler whose operations are tagged in the order of submission.
@@ -61,7 +61,11 @@ fn sender(by_host: bool) -> Sender {
 
 impl Rig {
     pub fn new(options: &Options) -> Self {
-        Self { scheduler: ReadFirst::with_options(&GEOMETRY, &TIMING, options), tags: 0 }
+        Self::timed(&TIMING, options)
+    }
+
+    pub fn timed(timing: &Timing, options: &Options) -> Self {
+        Self { scheduler: ReadFirst::with_options(&GEOMETRY, timing, options), tags: 0 }
     }
 
     /// Submits at a time, to which events are run first.
@@ -81,7 +85,7 @@ impl Rig {
     }
 
     /// What completed up to then, as tag and time.
-    fn until(&mut self, at: u64) -> Vec<(u64, u64)> {
+    pub fn until(&mut self, at: u64) -> Vec<(u64, u64)> {
         let mut out: Vec<Completion> = Vec::new();
         self.scheduler.advance(SimTime(at), &mut out);
         out.iter().map(|done| (done.tag, done.at.0)).collect()

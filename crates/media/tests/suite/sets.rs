@@ -60,7 +60,7 @@ pub fn options() -> Options {
             write_front_ns: 5_000,
             completion_ns: 2_000,
         },
-        buffer: WriteBuffer { bytes: 16 << 20, is_volatile: false, is_paced: false },
+        buffer: WriteBuffer { bytes: 16 << 20, ..WriteBuffer::default() },
         ..Options::default()
     }
 }

@@ -230,8 +230,12 @@ impl ReadFirst {
                     }
                     (next, self.slab[slot].seq | WRITE_CLASS)
                 }
-                _ => {
+                next => {
                     self.stop_waiting(channel, index);
+                    // What is due now, since the buffer has filled or has been drained, needs no bus.
+                    if next.is_some() {
+                        self.mark_die(unit);
+                    }
                     continue;
                 }
             };

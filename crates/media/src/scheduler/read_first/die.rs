@@ -247,11 +247,12 @@ impl ReadFirst {
     pub(super) fn dispatch(&mut self) {
         self.queue_ready();
         self.serve_cores();
-        while let Some(unit) = self.dirty_dies.pop() {
-            self.dies[unit as usize].dirty = false;
-            self.serve_die(unit);
-        }
-        while let Some(channel) = self.dirty_channels.pop() {
+        loop {
+            while let Some(unit) = self.dirty_dies.pop() {
+                self.dies[unit as usize].dirty = false;
+                self.serve_die(unit);
+            }
+            let Some(channel) = self.dirty_channels.pop() else { break };
             self.channels[channel as usize].dirty = false;
             self.serve_channel(channel);
         }
