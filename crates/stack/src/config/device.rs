@@ -14,7 +14,9 @@ keys! { PARAMS:
     PAGE: u32 = size(1, 1 << 24) or "16KiB", "data bytes of a page";
     SECTOR: u32 = size(1, 1 << 24) or "4KiB", "smallest unit of validity and transfer inside a page";
     OOB: u32 = size(0, 1 << 20) or "128B", "spare bytes of a page";
-    ENDURANCE: String = text() or "3000", "erases a block survives, or 'endless'";
+    ENDURANCE: String = text() or "3000",
+        "erases a block survives, or 'endless'; slc, mlc, tlc and qlc stand for 100000, 1000, 100 and 100, the orders \
+         of magnitude of the thesis, below those of today's flash";
     BAD_BLOCKS: Option<String> = text(),
         "factory bad blocks: a share such as 0.5%, or block numbers such as 3,17";
     BAD_BLOCKS_SEED: u64 = int(0, u64::MAX) or "1", "seed of the draw when bad_blocks is a share";
@@ -119,12 +121,12 @@ fn blocks_per_plane(device: &Params) -> Result<u32, ParamError> {
 pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOptions> {
     let endurance = match device.get(ENDURANCE) {
         "endless" => None,
-        text => Some(
-            text.parse::<u32>()
-                .ok()
-                .filter(|n| *n > 0)
-                .ok_or_else(|| device.error(ENDURANCE, "a number of erases from 1, or 'endless'"))?,
-        ),
+        "slc" => Some(100_000),
+        "mlc" => Some(1000),
+        "tlc" | "qlc" => Some(100),
+        text => Some(text.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(|| {
+            device.error(ENDURANCE, "a number of erases from 1, slc, mlc, tlc, qlc or 'endless'")
+        })?),
     };
     Ok(NandOptions {
         endurance,
