@@ -93,7 +93,7 @@ struct Region {
     is_alive: bool,
 }
 
-/// Sums over lives that ended, of which older ones count less, for the correlation of expected and actual ones.
+/// Sums over lives that ended, older ones counting less, for the correlation of expected and actual ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Skill {
     weight: f64,

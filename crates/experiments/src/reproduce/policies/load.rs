@@ -27,7 +27,7 @@ pub(super) const RECORDINGS: [Recording; 4] = [
     Recording { name: "cloudphysics", file: "public/cloudphysics.vscsi1.zst", has_names: false },
 ];
 
-/// Recordings beside those for which only the policy of our own is compared with the oracle. Names are not used.
+/// Recordings beside those, on which only `death-time` is compared with the oracle.
 pub(super) const OTHERS: [Recording; 6] = [
     Recording { name: "financial", file: "public/spc-financial1-10k.ssdsim.zst", has_names: false },
     Recording { name: "git", file: "captured/git.ops.csv.zst", has_names: true },
