@@ -1,7 +1,7 @@
 //! `[host]`: stream policies and merging around a replay.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime, Subsystem as _};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_stack::{RunError, RunOptions, StackConfig, Typed, replay};
 use std::io::Write as _;
 
