@@ -73,6 +73,10 @@ impl<R: TraceReader> Iterator for Assigned<R> {
                 counts.bytes += record.len;
                 record.hint = stream;
             }
+            TraceOp::Trim | TraceOp::WriteZeroes => {
+                self.policy.trimmed(record.offset, record.len);
+                record.hint = 0;
+            }
             _ => record.hint = 0,
         }
         Some(Ok(record))

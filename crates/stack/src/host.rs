@@ -3,11 +3,11 @@
 use crate::error::RunError;
 use crate::keys::{ConfigError, Result, flat, table_of};
 use nandscape_core::{
-    Info, IoRecord, Origin, ParamError, Params, TraceError, TraceReader, WorkloadInfo, keys,
+    Info, IoRecord, Origin, ParamError, Params, Subsystem, TraceError, TraceReader, WorkloadInfo, keys,
 };
 use nandscape_host::merge::MergeOptions;
 use nandscape_host::policy::{self, PolicyEntry};
-use nandscape_host::{Assigned, Merged, POLICIES, PolicySetup};
+use nandscape_host::{Assigned, Live, Merged, POLICIES, PolicySetup};
 use nandscape_sim::result::{PolicyResult, PolicyStream};
 use nandscape_trace::BoxReader;
 
@@ -117,6 +117,34 @@ impl HostConfig {
         }
         let merged = Merged::new(open()?, merge);
         Ok(HostReader::Merged { name, reader: Box::new(Assigned::new(merged, policy, streams)) })
+    }
+}
+
+impl HostConfig {
+    /// Puts the policy, if one is named, in front of a served device, for each namespace one of its own.
+    /// Requests are served as they come: nothing is merged.
+    ///
+    /// Errors: a policy that needs to know the future; parameters that do not fit the streams of the device.
+    pub(crate) fn in_front(
+        &self,
+        device: PolicySetup,
+        subsystem: Box<dyn Subsystem + Send>,
+    ) -> Result<Box<dyn Subsystem + Send>> {
+        if self.common.get(POLICY).is_none() {
+            return Ok(subsystem);
+        }
+        if self.entry.needs_future {
+            let expected =
+                "a policy that does not need the whole workload, since clients of a served device send it";
+            return Err(self.common.error(POLICY.param, expected).into());
+        }
+        let streams = self.common.get(STREAMS).unwrap_or(device.streams);
+        let build = |capacity_bytes| {
+            (self.entry.build)(&self.params, &PolicySetup { streams, capacity_bytes, ..device })
+        };
+        let capacities = subsystem.namespaces().iter().map(|namespace| namespace.capacity_bytes);
+        let policies = capacities.map(build).collect::<Result<Vec<_>, ParamError>>()?;
+        Ok(Box::new(Live::new(subsystem, policies, streams)))
     }
 }
 

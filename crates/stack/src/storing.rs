@@ -55,7 +55,7 @@ pub enum StorageError {
 /// them.
 fn of_the_run() -> Vec<&'static str> {
     let served = INTERFACES.iter().filter(|entry| entry.place == Place::Served);
-    ["workload", "faults"].into_iter().chain(served.map(|entry| entry.info.name)).collect()
+    ["workload", "faults", "host"].into_iter().chain(served.map(|entry| entry.info.name)).collect()
 }
 
 /// The configuration that a stack has: what was typed, or, over an image that exists, what it was made with.

@@ -184,7 +184,7 @@ impl StreamPolicy for MultiQueue {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.chunks.memory_bytes()
+        self.chunks.memory_bytes() + (self.queues.len() * size_of::<Queue>()) as u64
     }
 }
 

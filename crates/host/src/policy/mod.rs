@@ -8,6 +8,7 @@
 
 mod autostream_mq;
 mod autostream_sfr;
+mod death_time;
 mod exclusive;
 mod explicit;
 mod names;
@@ -53,6 +54,11 @@ pub trait StreamPolicy: Send {
     /// The stream of a write: 1 to the number of streams, or 0 for none.
     fn assign(&mut self, write: &WriteFacts<'_>) -> u16;
 
+    /// Bytes were trimmed, or zeroed without being written: what they held is dead.
+    fn trimmed(&mut self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// The workload to come, record by record, for policies whose entry says [`PolicyEntry::needs_future`].
     fn foresee(&mut self, record: &IoRecord) {
         let _ = record;
@@ -97,6 +103,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     names::ENTRY,
     autostream_mq::ENTRY,
     autostream_sfr::ENTRY,
+    death_time::ENTRY,
     oracle::ENTRY,
 ];
 

@@ -96,10 +96,11 @@ pub(crate) fn over<O: OutOfBand>(
     in_front(config, build(config, device, lasts)?)
 }
 
-/// A stack with the interfaces in front.
+/// A stack with the interfaces in front, and before them who chooses streams.
 fn in_front(config: &StackConfig, subsystem: Boxed) -> Result<Boxed> {
     let over_flash = config.with_interfaces(Place::Flash, subsystem)?;
-    config.with_interfaces(Place::Served, over_flash)
+    let served = config.with_interfaces(Place::Served, over_flash)?;
+    if config.stores_objects() { Ok(served) } else { config.host.in_front(config.policy_setup(0), served) }
 }
 
 /// A layer of the host as a stack, of the keys of `[ftl]`.

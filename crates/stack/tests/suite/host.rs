@@ -1,5 +1,7 @@
 //! `[host]`: stream policies and merging around a replay.
 
+use nandscape_core::command::Payload;
+use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_stack::{RunError, RunOptions, StackConfig, Typed, replay};
 use std::io::Write as _;
 
@@ -187,4 +189,22 @@ fn another_policy_does_not_inherit_the_keys_of_the_one_before() {
     let mut again = Typed::new();
     again.merge_text("printed", &text).unwrap();
     assert_eq!(again.check().unwrap().hash(), typed.check().unwrap().hash());
+}
+
+#[test]
+fn a_served_device_follows_the_policy_and_refuses_one_that_needs_the_future() {
+    let config =
+        |policy: &str| config(&["ftl.streams=4", &format!("host.policy={policy}"), "host.streams=3"]);
+    let mut device = nandscape_stack::build_storing(&config("autostream-sfr")).unwrap();
+    let data = vec![7; 4096];
+    for write in 0..64u64 {
+        let command = BlockCommand::new(Op::Write, Extent::new(write % 2 * 8192, 4096), Hint(0));
+        device.submit(0, command.into(), Payload::Write(&data), SimTime(write)).unwrap();
+    }
+    let written = |stream| device.inspect().layer(0).log_status(stream).host_bytes;
+    assert_eq!((0..=3).map(written).sum::<u64>(), 64 * 4096);
+    assert!(written(0) == 0 && written(1) > 0 && written(3) > 0, "counts of writes make streams");
+    let refused = nandscape_stack::build_storing(&config("oracle"));
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("host.policy = 'oracle'"), "{error}");
 }

@@ -27,6 +27,16 @@ pub(super) const RECORDINGS: [Recording; 4] = [
     Recording { name: "cloudphysics", file: "public/cloudphysics.vscsi1.zst", has_names: false },
 ];
 
+/// Recordings beside those, on which only `death-time` is compared with the oracle.
+pub(super) const OTHERS: [Recording; 6] = [
+    Recording { name: "financial", file: "public/spc-financial1-10k.ssdsim.zst", has_names: false },
+    Recording { name: "git", file: "captured/git.ops.csv.zst", has_names: true },
+    Recording { name: "lammps", file: "captured/lammps.ops.csv.zst", has_names: true },
+    Recording { name: "iozone", file: "public/iozone.disksim.zst", has_names: false },
+    Recording { name: "ycsb", file: "public/ycsb-rocksdb-writes.mqsim.zst", has_names: false },
+    Recording { name: "dtrs", file: "public/msps-dtrs.ssdsim.zst", has_names: false },
+];
+
 impl Recording {
     /// The file, if the folder is given and has it; else why not.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
@@ -35,6 +45,20 @@ impl Recording {
         };
         let path = Path::new(&folder).join(self.file);
         if path.is_file() { Ok(path) } else { Err(format!("skipped: {} is not there", path.display())) }
+    }
+}
+
+/// How the volume of a recording is mounted, and the format for that. A volume mounted without online discard
+/// keeps all that was ever written; with it, less than is written is live.
+type Mount = (&'static str, Option<&'static str>);
+
+impl Recording {
+    pub(super) const fn mounts(&self) -> &'static [Mount] {
+        if self.has_names {
+            &[("", Some("ops:discard=false")), (", discard", Some("ops"))]
+        } else {
+            &[("", None)]
+        }
     }
 }
 

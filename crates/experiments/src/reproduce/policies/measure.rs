@@ -24,11 +24,13 @@ pub(super) struct Shape {
     /// Erase units of the logical space, between this and its double.
     pub(super) units: u64,
     pub(super) op: f64,
+    /// Streams beside writes without one.
+    pub(super) streams: u16,
 }
 
-pub(super) const FINE: Shape = Shape { units: 2048, op: 0.07 };
+pub(super) const FINE: Shape = Shape { units: 2048, op: 0.07, streams: STREAMS };
 /// Units as large as the largest files and more, and 28 %, since eight streams of such units do not fit 7 %.
-pub(super) const COARSE: Shape = Shape { units: 128, op: 0.28 };
+pub(super) const COARSE: Shape = Shape { units: 128, op: 0.28, streams: STREAMS };
 
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
@@ -74,14 +76,14 @@ pub(super) fn measure(
     policy: &str,
     typed: &[(&str, &str)],
 ) -> Result<Cell> {
-    let config = device(load, shape, occupancy, if policy == "none" { 0 } else { STREAMS })?;
+    let config = device(load, shape, occupancy, if policy == "none" { 0 } else { shape.streams })?;
     let mut subsystem = build(&config, BuildOptions::default())?;
     let capacity_bytes = subsystem.namespaces()[0].capacity_bytes;
     let (warm, counted) = passes(load, capacity_bytes / 4096);
     let entry = policy::find(policy).map_err(ConfigError::from)?;
     let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = nandscape_core::Params::check(&entry.info, "host.", &typed).map_err(ConfigError::from)?;
-    let setup = PolicySetup { streams: STREAMS, capacity_bytes, page_bytes: 4096 };
+    let setup = PolicySetup { streams: shape.streams, capacity_bytes, page_bytes: 4096 };
     let mut chooser = (entry.build)(&params, &setup).map_err(ConfigError::from)?;
     if entry.needs_future {
         // One pass more, so that what is counted does not end with data that never dies.
@@ -90,7 +92,7 @@ pub(super) fn measure(
         }
         chooser.foreseen();
     }
-    let mut reader = Assigned::new(load.passes(warm + counted), chooser, STREAMS);
+    let mut reader = Assigned::new(load.passes(warm + counted), chooser, shape.streams);
     run(&mut *subsystem, &mut reader, warm * load.requests())?;
     subsystem.reset_counters(SimTime::ZERO);
     run(&mut *subsystem, &mut reader, u64::MAX)?;

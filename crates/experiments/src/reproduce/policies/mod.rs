@@ -1,5 +1,6 @@
 //! Stream policies: write amplification on recorded loads, and the orderings that the sources claim.
 
+mod gap;
 mod load;
 mod measure;
 mod synthetic;
@@ -51,7 +52,7 @@ const fn column(
 const ORACLE: &str = "oracle";
 
 /// What is compared on recordings. `none` comes first.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     column("none", "none", &[]),
     Column { needs_names: true, ..column("write-hint", "write-hint", &[]) },
     Column { needs_names: true, ..column("names", "names", &[]) },
@@ -60,6 +61,7 @@ const COLUMNS: [Column; 9] = [
     column("autostream-mq, base 10", "autostream-mq", &[("base", "10")]),
     column("autostream-sfr, base 2", "autostream-sfr", &[("base", "2")]),
     column("autostream-sfr, base 10", "autostream-sfr", &[("base", "10")]),
+    column("death-time", "death-time", &[]),
     column(ORACLE, "oracle", &[]),
 ];
 
@@ -86,14 +88,7 @@ fn captured(context: &Context<'_>, out: &mut Table) -> Done {
                 continue;
             }
         };
-        // A volume mounted without online discard keeps all that was ever written; with it, less than is
-        // written is live.
-        let mounts: &[(&str, Option<&str>)] = if recording.has_names {
-            &[("", Some("ops:discard=false")), (", discard", Some("ops"))]
-        } else {
-            &[("", None)]
-        };
-        for (mount, format) in mounts {
+        for (mount, format) in recording.mounts() {
             let load = Load::read(&path, *format)?;
             let settings = OCCUPANCIES.map(|occupancy| (FINE, occupancy, ""));
             for (shape, occupancy, units) in settings.into_iter().chain([(COARSE, 1.0, ", coarse")]) {
@@ -108,6 +103,7 @@ fn captured(context: &Context<'_>, out: &mut Table) -> Done {
             }
         }
     }
+    gap::rows(context, out)?;
     if let Some(best) = best {
         out.row("[AutoStream abstract]", "largest WAF reduction by AutoStream")
             .number("%", 60.0, best * 100.0)

@@ -1,0 +1,71 @@
+//! A policy in front of a served device: sets the stream of every write that clients send.
+
+use crate::policy::{StreamPolicy, WriteFacts};
+use nandscape_core::command::Payload;
+use nandscape_core::{
+    Clocked, Command, Control, Hint, Inspect, Layered, Op, Origin, SimTime, Submitted, Subsystem,
+};
+
+/// A subsystem whose writes have the streams that a policy chose, one policy for each namespace. All else
+/// passes unchanged. A write beyond the end of its namespace is refused below, and no policy hears of it.
+pub struct Live {
+    inner: Box<dyn Subsystem + Send>,
+    policies: Vec<Box<dyn StreamPolicy>>,
+    streams: u16,
+}
+
+impl Live {
+    /// Lets policies, one for each namespace of `inner`, choose among `streams` ids.
+    pub fn new(inner: Box<dyn Subsystem + Send>, policies: Vec<Box<dyn StreamPolicy>>, streams: u16) -> Self {
+        assert_eq!(inner.namespaces().len(), policies.len(), "a policy for each namespace");
+        Self { inner, policies, streams }
+    }
+}
+
+nandscape_core::no_state!(impl [] Live: "a stream policy of a served device (host)");
+
+impl Layered for Live {
+    fn below(&self) -> &dyn Subsystem {
+        &*self.inner
+    }
+
+    fn below_mut(&mut self) -> &mut dyn Subsystem {
+        &mut *self.inner
+    }
+
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
+        let Command::Block(mut command) = command else {
+            return self.inner.submit(namespace, command, payload, at);
+        };
+        let extent = command.extent;
+        if extent.end() <= self.inner.namespaces()[namespace as usize].capacity_bytes {
+            let policy = &mut self.policies[namespace as usize];
+            match command.op {
+                Op::Write if extent.len > 0 => {
+                    let origin = Origin { volume: namespace, ..Origin::default() };
+                    let (offset, len, hint) = (extent.offset, extent.len, command.hint.0);
+                    let stream = policy.assign(&WriteFacts { at, offset, len, hint, origin });
+                    assert!(stream <= self.streams, "stream {stream} of {}", self.streams);
+                    command.hint = Hint(stream);
+                }
+                Op::Trim | Op::WriteZeroes => policy.trimmed(extent.offset, extent.len),
+                _ => {}
+            }
+        }
+        self.inner.submit(namespace, command.into(), payload, at)
+    }
+
+    fn control(&mut self) -> Control<'_> {
+        self.inner.control()
+    }
+
+    fn inspect(&self) -> Inspect<'_> {
+        self.inner.inspect()
+    }
+
+    fn counters_were_reset(&mut self) {}
+}
+
+impl Clocked for Live {
+    nandscape_core::delegate_clock!(self, self.inner);
+}
