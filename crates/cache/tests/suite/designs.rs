@@ -79,6 +79,7 @@ fn with_cleaning_a_cache_that_is_left_alone_becomes_clean_and_the_disk_complete(
         ("pi-rate", &[("rate_idle", "1s")][..]),
         ("idle-age", &[("fallow_delay", "1s"), ("fallow_speed", "1000")]),
         ("smq", &[]),
+        ("cleaner", &[("cleaner_migration", "64KiB")]),
         ("alru", &[]),
         ("watermarks", &[("clean_max_age", "1s")]),
     ] {

@@ -253,6 +253,36 @@ fn dm_cache_promotes_a_whole_block_when_it_is_asked_for_again() {
 }
 
 #[test]
+fn dm_cache_with_mq_keeps_hot_blocks_and_with_the_cleaner_has_none_dirty_under_load() {
+    let pairs = [
+        ("preset", "dm-cache"),
+        ("size", "16b"),
+        ("admission", "all"),
+        ("eviction", "mq"),
+        ("cleaning", "cleaner"),
+    ];
+    let mut rig = rig(&pairs);
+    for at in 0..12 {
+        rig.write(at % 4);
+        rig.pass(MS);
+        assert_eq!(rig.cache.dirty(), 0, "a millisecond after each write");
+    }
+    // Blocks 0 to 3 have counts of three; twice as many others pass through as there are slots.
+    for block in 100..132 {
+        rig.read(block);
+        rig.pass(MS);
+    }
+    let before = rig.counters();
+    assert_eq!((before.cleanings, before.replacements()), (12, 20));
+    for block in 0..4 {
+        rig.read(block);
+    }
+    assert_eq!(rig.counters().since(&before).read_piece_hits, 4);
+    let status = status(&pairs, &rig);
+    assert!(status.contains(" mq "), "{status}");
+}
+
+#[test]
 fn every_design_prints_what_a_run_has_counted() {
     for preset in nandscape_cache::presets::PRESETS {
         let pairs = [("preset", preset.info.name), ("size", "512KiB")];

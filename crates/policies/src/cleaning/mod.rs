@@ -2,6 +2,7 @@
 
 mod alru;
 mod caps;
+mod cleaner;
 mod idle_age;
 mod none;
 mod pi_rate;
@@ -150,6 +151,7 @@ pub static CLEANINGS: &[Entry] = &[
     set_threshold::ENTRY,
     idle_age::ENTRY,
     smq::ENTRY,
+    cleaner::ENTRY,
     alru::ENTRY,
 ];
 

@@ -218,6 +218,24 @@ fn smq_cleans_only_when_idle_and_then_everything() {
     assert_eq!(policy.plan(&at(SECOND, 3, 3)), Plan::NONE);
 }
 
+#[test]
+fn the_cleaner_takes_everything_under_load_too_a_few_blocks_at_a_time() {
+    let mut policy = policy("cleaner", &[("cleaner_migration", "40k")]);
+    let mut blocks = |dirty, cleaning| {
+        let plan = policy.plan(&View { cleaning, ..view(SECOND, dirty) });
+        assert_eq!(plan, Plan::of(plan.blocks, Order::Disk), "no set, no age, no time to wait for");
+        plan.blocks
+    };
+    assert_eq!([blocks(1, 0), blocks(10, 0), blocks(900, 0)], [1, 10, 10]);
+    assert_eq!([blocks(900, 7), blocks(900, 10), blocks(3, 3), blocks(0, 0)], [3, 0, 0, 0]);
+    // A block becomes dirty every 10 ms and the disk takes 1 ms: none is left for the next.
+    let mut cache = Cache::new(policy_of("cleaner", &[], (1000, 1000, 4096)).unwrap(), MS);
+    cache.dirty = (0..500).map(|_| 0).collect();
+    cache.ask(0);
+    let left = cache.run(0, 10 * SECOND, 10 * MS);
+    assert!(left.iter().skip(1).all(|dirty| *dirty <= 1), "{left:?}");
+}
+
 /// As in Open-CAS's timing tests: staleness, activity and number of buffers, each with the clock just before
 /// and just at the limit.
 #[test]

@@ -12,6 +12,7 @@ mod ghost;
 pub mod lirs;
 mod lists;
 pub mod lru;
+pub mod mq;
 pub mod mru;
 mod names;
 pub mod rand;

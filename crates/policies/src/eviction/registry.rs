@@ -110,6 +110,7 @@ policies! {
     two_q::TwoQ,
     lirs::Lirs,
     w_tiny_lfu::WTinyLfu,
+    mq::Mq,
     smq::Smq,
     two_list::TwoList,
 }

@@ -1,367 +1,14 @@
-//! The policies against textbook models, which were written for clearness alone and share no code with them.
+//! The policies against textbook models, against each other, and against what every policy promises.
+
+mod models;
 
 use super::*;
 use crate::map::Map;
 use crate::simulate::{Request, simulation};
+use models::model;
 use nandscape_core::TraceOp;
 use nandscape_core::rng::{below, seeded};
-use std::collections::{BTreeMap, VecDeque};
-
-/// A cache of keys; the front of each queue is its old end.
-trait Model {
-    /// Whether it was a hit.
-    fn ask(&mut self, key: u64) -> bool;
-
-    fn forget(&mut self, key: u64);
-}
-
-fn take(queue: &mut VecDeque<u64>, key: u64) -> bool {
-    let place = queue.iter().position(|other| *other == key);
-    place.is_some_and(|place| queue.remove(place).is_some())
-}
-
-/// FIFO, LRU and MRU.
-struct Plain {
-    queue: VecDeque<u64>,
-    max: usize,
-    by_recency: bool,
-    takes_young: bool,
-}
-
-impl Model for Plain {
-    fn ask(&mut self, key: u64) -> bool {
-        if self.queue.contains(&key) {
-            if self.by_recency {
-                take(&mut self.queue, key);
-                self.queue.push_back(key);
-            }
-            return true;
-        }
-        if self.queue.len() == self.max {
-            if self.takes_young {
-                self.queue.pop_back()
-            } else {
-                self.queue.pop_front()
-            };
-        }
-        self.queue.push_back(key);
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        take(&mut self.queue, key);
-    }
-}
-
-struct ClockModel {
-    queue: VecDeque<(u64, bool)>,
-    max: usize,
-}
-
-impl Model for ClockModel {
-    fn ask(&mut self, key: u64) -> bool {
-        if let Some(entry) = self.queue.iter_mut().find(|entry| entry.0 == key) {
-            entry.1 = true;
-            return true;
-        }
-        while self.queue.len() == self.max {
-            let (old, bit) = self.queue.pop_front().unwrap();
-            if bit {
-                self.queue.push_back((old, false));
-            }
-        }
-        self.queue.push_back((key, false));
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        self.queue.retain(|entry| entry.0 != key);
-    }
-}
-
-struct SieveModel {
-    queue: Vec<(u64, bool)>,
-    /// Place in the queue, 0 is the oldest.
-    hand: Option<usize>,
-    max: usize,
-}
-
-impl SieveModel {
-    fn cut(&mut self, place: usize) {
-        self.queue.remove(place);
-        self.hand = match self.hand {
-            Some(hand) if hand > place => Some(hand - 1),
-            Some(hand) if hand == self.queue.len() => None,
-            hand => hand,
-        };
-    }
-}
-
-impl Model for SieveModel {
-    fn ask(&mut self, key: u64) -> bool {
-        if let Some(entry) = self.queue.iter_mut().find(|entry| entry.0 == key) {
-            entry.1 = true;
-            return true;
-        }
-        if self.queue.len() == self.max {
-            let mut hand = self.hand.unwrap_or(0);
-            while self.queue[hand].1 {
-                self.queue[hand].1 = false;
-                hand = (hand + 1) % self.queue.len();
-            }
-            self.hand = Some(hand);
-            self.cut(hand);
-        }
-        self.queue.push((key, false));
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        if let Some(place) = self.queue.iter().position(|entry| entry.0 == key) {
-            self.cut(place);
-        }
-    }
-}
-
-struct S3Model {
-    small: VecDeque<u64>,
-    main: VecDeque<u64>,
-    ghost: VecDeque<u64>,
-    hits: BTreeMap<u64, u32>,
-    max: usize,
-    small_max: usize,
-    ghost_max: usize,
-}
-
-impl S3Model {
-    fn evict(&mut self) {
-        if self.main.len() > self.max - self.small_max || self.small.is_empty() {
-            while let Some(old) = self.main.pop_front() {
-                let hits = self.hits[&old];
-                if hits == 0 {
-                    return;
-                }
-                self.hits.insert(old, hits.min(3) - 1);
-                self.main.push_back(old);
-            }
-        }
-        while let Some(old) = self.small.pop_front() {
-            if self.hits[&old] < 2 {
-                if !self.ghost.contains(&old) && self.ghost_max > 0 {
-                    if self.ghost.len() == self.ghost_max {
-                        self.ghost.pop_front();
-                    }
-                    self.ghost.push_back(old);
-                }
-                return;
-            }
-            self.hits.insert(old, 0);
-            self.main.push_back(old);
-        }
-    }
-}
-
-impl Model for S3Model {
-    fn ask(&mut self, key: u64) -> bool {
-        if self.small.contains(&key) || self.main.contains(&key) {
-            *self.hits.get_mut(&key).unwrap() += 1;
-            return true;
-        }
-        let returns = take(&mut self.ghost, key);
-        while self.small.len() + self.main.len() == self.max {
-            self.evict();
-        }
-        self.hits.insert(key, 0);
-        if returns {
-            self.main.push_back(key);
-        } else {
-            self.small.push_back(key);
-        }
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        let _ = take(&mut self.small, key) || take(&mut self.main, key);
-    }
-}
-
-#[derive(Default)]
-struct ArcModel {
-    t1: VecDeque<u64>,
-    t2: VecDeque<u64>,
-    b1: VecDeque<u64>,
-    b2: VecDeque<u64>,
-    p: f64,
-    c: usize,
-}
-
-impl ArcModel {
-    fn replace(&mut self, in_b2: bool) {
-        let t1 = self.t1.len() as f64;
-        if !self.t1.is_empty() && (t1 > self.p || in_b2 && (t1 - self.p).abs() < 1e-12) || self.t2.is_empty()
-        {
-            self.b1.extend(self.t1.pop_front());
-        } else {
-            self.b2.extend(self.t2.pop_front());
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.t1.len() + self.t2.len() == self.c
-    }
-}
-
-impl Model for ArcModel {
-    fn ask(&mut self, key: u64) -> bool {
-        if take(&mut self.t1, key) || take(&mut self.t2, key) {
-            self.t2.push_back(key);
-            return true;
-        }
-        let (b1, b2) = (self.b1.len() as f64, self.b2.len() as f64);
-        let (in_b1, in_b2) = (take(&mut self.b1, key), take(&mut self.b2, key));
-        if in_b1 {
-            self.p = (self.c as f64).min(self.p + (b2 / b1).max(1.0));
-        } else if in_b2 {
-            self.p = 0f64.max(self.p - (b1 / b2).max(1.0));
-        }
-        if in_b1 || in_b2 {
-            if self.is_full() {
-                self.replace(in_b2);
-            }
-            self.t2.push_back(key);
-            return false;
-        }
-        // Names only give way when a block does: trims leave room for both.
-        if self.is_full() {
-            if self.t1.len() + self.b1.len() >= self.c {
-                if self.t1.len() < self.c {
-                    self.b1.pop_front();
-                    self.replace(false);
-                } else {
-                    self.b1.pop_front();
-                    self.t1.pop_front();
-                }
-            } else {
-                if self.t1.len() + self.t2.len() + self.b1.len() + self.b2.len() >= 2 * self.c {
-                    self.b2.pop_front();
-                }
-                self.replace(false);
-            }
-        }
-        self.t1.push_back(key);
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        let _ = take(&mut self.t1, key) || take(&mut self.t2, key);
-    }
-}
-
-struct TwoQModel {
-    a1in: VecDeque<u64>,
-    a1out: VecDeque<u64>,
-    am: VecDeque<u64>,
-    max: usize,
-}
-
-impl Model for TwoQModel {
-    fn ask(&mut self, key: u64) -> bool {
-        if take(&mut self.am, key) {
-            self.am.push_back(key);
-            return true;
-        }
-        if self.a1in.contains(&key) {
-            return true;
-        }
-        let known = take(&mut self.a1out, key);
-        if self.a1in.len() + self.am.len() == self.max {
-            if self.a1in.len() > self.max / 4 || self.am.is_empty() {
-                self.a1out.extend(self.a1in.pop_front());
-                while self.a1out.len() > self.max / 2 {
-                    self.a1out.pop_front();
-                }
-            } else {
-                self.am.pop_front();
-            }
-        }
-        if known {
-            self.am.push_back(key);
-        } else {
-            self.a1in.push_back(key);
-        }
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        let _ = take(&mut self.a1in, key) || take(&mut self.am, key);
-    }
-}
-
-struct TwoListModel {
-    warm: VecDeque<(u64, u32)>,
-    hot: VecDeque<u64>,
-    max: usize,
-}
-
-impl Model for TwoListModel {
-    fn ask(&mut self, key: u64) -> bool {
-        if take(&mut self.hot, key) {
-            self.hot.push_back(key);
-            return true;
-        }
-        if let Some(place) = self.warm.iter().position(|entry| entry.0 == key) {
-            let (_, hits) = self.warm.remove(place).unwrap();
-            let hot_max = self.max * 3 / 4;
-            if hits == 1 && hot_max > 0 {
-                self.hot.push_back(key);
-                if self.hot.len() > hot_max {
-                    self.warm.extend(self.hot.pop_front().map(|back| (back, 0)));
-                }
-            } else {
-                self.warm.push_back((key, 1));
-            }
-            return true;
-        }
-        if self.warm.len() + self.hot.len() == self.max && self.warm.pop_front().is_none() {
-            self.hot.pop_front();
-        }
-        self.warm.push_back((key, 0));
-        false
-    }
-
-    fn forget(&mut self, key: u64) {
-        self.warm.retain(|entry| entry.0 != key);
-        take(&mut self.hot, key);
-    }
-}
-
-fn model(name: &str, max: usize) -> Option<Box<dyn Model>> {
-    let plain = |by_recency, takes_young| {
-        Box::new(Plain { queue: VecDeque::new(), max, by_recency, takes_young }) as Box<dyn Model>
-    };
-    Some(match name {
-        "fifo" => plain(false, false),
-        "lru" => plain(true, false),
-        "mru" => plain(true, true),
-        "clock" => Box::new(ClockModel { queue: VecDeque::new(), max }),
-        "sieve" => Box::new(SieveModel { queue: Vec::new(), hand: None, max }),
-        "s3-fifo" => Box::new(S3Model {
-            small: VecDeque::new(),
-            main: VecDeque::new(),
-            ghost: VecDeque::new(),
-            hits: BTreeMap::new(),
-            max,
-            small_max: max / 10,
-            ghost_max: max * 9 / 10,
-        }),
-        "arc" => Box::new(ArcModel { c: max, ..ArcModel::default() }),
-        "2q" => {
-            Box::new(TwoQModel { a1in: VecDeque::new(), a1out: VecDeque::new(), am: VecDeque::new(), max })
-        }
-        "two-list" => Box::new(TwoListModel { warm: VecDeque::new(), hot: VecDeque::new(), max }),
-        _ => return None,
-    })
-}
+use std::collections::BTreeMap;
 
 /// Popular keys, loops and strangers in turns.
 fn keys(seed: u64, count: usize) -> Vec<u64> {
@@ -376,7 +23,8 @@ fn keys(seed: u64, count: usize) -> Vec<u64> {
         .collect()
 }
 
-const MODELLED: [&str; 9] = ["fifo", "lru", "mru", "clock", "sieve", "s3-fifo", "arc", "2q", "two-list"];
+const MODELLED: [&str; 10] =
+    ["fifo", "lru", "mru", "clock", "sieve", "s3-fifo", "arc", "2q", "mq", "two-list"];
 
 #[test]
 fn every_policy_agrees_with_its_textbook_model_request_by_request() {
@@ -404,6 +52,35 @@ fn every_policy_agrees_with_its_textbook_model_request_by_request() {
             );
         }
     }
+}
+
+#[test]
+fn mq_keeps_blocks_by_the_logarithm_of_their_hits_and_lets_them_fall_when_the_hits_end() {
+    let spec = EvictionSpec::parse("mq:levels=4:lifetime=2").unwrap();
+    let mut policy = AnyEviction::new(&spec, 8, 0);
+    let coldest = |policy: &AnyEviction| {
+        let mut order = Vec::new();
+        policy.coldest(&mut |slot| {
+            order.push(slot);
+            true
+        });
+        order
+    };
+    for slot in 0..4 {
+        policy.insert(slot, BlockKey(slot.into()));
+    }
+    // Counts of 9, 2, 3 and 1: levels 3, 1, 1 and 0.
+    for slot in [0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 2] {
+        policy.hit(slot);
+    }
+    assert_eq!(coldest(&policy), [3, 1, 2, 0], "of one level, the one without hits for longer first");
+    // In two generations of eight requests without hits each falls one level, and in four to the lowest.
+    for _ in 0..100 {
+        policy.miss(BlockKey(9));
+    }
+    policy.hit(3);
+    assert_eq!(coldest(&policy).last(), Some(&3), "all others are at the lowest level");
+    assert_eq!(policy.evict(|_| true), Some(1), "which they came to in the order of their hits");
 }
 
 /// A cache whose blocks move between slots. Some slots may not be chosen.
@@ -600,7 +277,7 @@ fn the_coldest_are_visited_once_each_and_in_the_plain_policies_the_first_is_the_
                             false
                         });
                         let gone = policy.evict(|_| true);
-                        if ["fifo", "lru", "mru", "smq", "two-list"].contains(&info.name) {
+                        if ["fifo", "lru", "mru", "mq", "smq", "two-list"].contains(&info.name) {
                             assert_eq!(first, gone, "{}", info.name);
                         }
                         held[gone.expect("all may leave") as usize] = false;

@@ -265,3 +265,14 @@ fn compact_s3_fifo_misses_on_the_mixed_trace_what_it_did_and_about_as_often_as_s
         assert_eq!(misses, expected, "{slots} blocks");
     }
 }
+
+/// No other program has this policy, so these are its own counts.
+#[test]
+fn mq_misses_on_the_mixed_trace_what_it_did() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/mixed.csv.gz");
+    let requests = blocks(&Workload::new(path, &OpenOptions::default(), Target::NONE).unwrap());
+    for (slots, expected) in [(50, 22_518), (200, 21_117), (1000, 16_447), (3000, 10_462)] {
+        let misses = run(&requests, "mq", slots, Map::Full).accesses.misses();
+        assert_eq!(misses, expected, "{slots} blocks");
+    }
+}

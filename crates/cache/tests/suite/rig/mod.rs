@@ -19,6 +19,7 @@ pub const QUICK: &[(&str, &[(&str, &str)])] = &[
     ("set-threshold", &[("clean_threshold", "10%")]),
     ("idle-age", &[("fallow_delay", "100ms"), ("fallow_speed", "50")]),
     ("smq", &[("smq_idle", "10ms")]),
+    ("cleaner", &[("cleaner_migration", "16KiB")]),
     ("alru", &[("alru_wake", "10ms"), ("alru_stale", "1s"), ("alru_activity", "10ms")]),
 ];
 
