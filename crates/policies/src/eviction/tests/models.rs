@@ -342,7 +342,7 @@ struct MqModel {
 
 impl MqModel {
     fn place(&mut self, key: u64, hits: u32) {
-        let level = (0..).find(|level| hits < 2 << level).unwrap();
+        let level = (0..16).find(|level| hits < 2 << level).unwrap();
         self.queues[level].push_back(key);
         self.of.insert(key, (level, hits, self.requests / self.max as u64));
     }
