@@ -9,7 +9,7 @@ use nandscape_core::{Info, Params, keys};
 /// lowest queue leaves.
 ///
 /// Time is counted in generations of so many requests. A block that was not hit for `lifetime` generations
-/// falls one level and loses half of its count. Every request looks at one level, at its [`EXPIRING`] oldest
+/// falls one level and loses half of its count. Every request looks at one level, at its four oldest
 /// blocks at most: the work for a request has a fixed bound, whatever the size of the cache.
 ///
 /// The kernel's policy also counts hits of blocks outside the cache, to decide about their promotion, and
