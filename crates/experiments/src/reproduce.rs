@@ -103,8 +103,8 @@ impl Reproduction {
 /// Rows of an experiment by seed.
 pub type BySeed = Vec<(u64, Vec<ReproductionRow>)>;
 
-/// Runs experiments in each of these contexts, in the first alone where the seed changes nothing; several at a
-/// time, but one after the other those that share runs. Tells of each when it begins.
+/// Runs experiments in each of these contexts, in the first alone where the seed changes nothing; several at
+/// a time, but one after the other those that share runs. Tells of each when it begins.
 pub fn run_all(
     wanted: &[&'static Reproduction],
     contexts: &[Context<'_>],

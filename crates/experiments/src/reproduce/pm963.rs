@@ -2,8 +2,8 @@
 //! four sequential writers that update their quarters at rates 10 : 3 : 2 : 1, with stream ids on a drive
 //! without directives, and on one with them, which the source did not have.
 //!
-//! All runs have the source's six readers and the presets as they are, on one device for each model. The think
-//! times of the writers are ours and decide how much they write.
+//! All runs have the source's six readers and the presets as they are, on one device for each model. The
+//! think times of the writers are ours and decide how much they write.
 //!
 //! The devices are the presets, smaller: fewer pages a block, erased in proportion sooner, and fewer blocks a
 //! plane, with all dies and the same share of open blocks. The run is shorter by the same factor, so that

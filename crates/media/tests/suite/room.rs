@@ -41,8 +41,8 @@ fn drained(bytes: u64, drain_above: u64) -> Options {
 
 #[test]
 fn reads_wait_for_older_writes_while_the_buffer_is_fuller_than_it_is_to_be() {
-    // The first program is on the bus to 1000 and is stopped at once for the read; or it ends at 1700, the next
-    // one at 3400, and then one page is in the buffer.
+    // The first program is on the bus to 1000 and is stopped at once for the read. Or it ends at 1700, the
+    // next one at 3400, and then one page is in the buffer.
     for (drain_above, read_done) in [(0, 1150), (1000, 3550)] {
         let mut rig = Rig::new(&drained(3000, drain_above));
         for number in 0..3 {
