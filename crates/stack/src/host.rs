@@ -118,9 +118,7 @@ impl HostConfig {
         let merged = Merged::new(open()?, merge);
         Ok(HostReader::Merged { name, reader: Box::new(Assigned::new(merged, policy, streams)) })
     }
-}
 
-impl HostConfig {
     /// Puts the policy, if one is named, in front of a served device, for each namespace one of its own.
     /// Requests are served as they come: nothing is merged.
     ///

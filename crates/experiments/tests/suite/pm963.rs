@@ -1,4 +1,4 @@
-//! The PM963 experiment on a small drive: everything that holds at its scale of 1/124 holds here.
+//! The PM963 experiment on a small drive: what holds at its scale of 1/124 holds here, but for the cliff.
 
 use crate::rows;
 use serde_json::Value;

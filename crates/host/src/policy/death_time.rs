@@ -171,18 +171,23 @@ impl DeathTime {
     fn set(&self, region: u64) -> (usize, u32) {
         let hash = region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
         let sets = self.regions.len() / WAYS;
-        (hash as usize % sets * WAYS, (region as u32).wrapping_add(1).max(1))
+        // Their number is a power of two.
+        ((hash as usize & (sets - 1)) * WAYS, (region as u32).wrapping_add(1).max(1))
     }
 
     fn find(&self, region: u64) -> Option<usize> {
         let (start, tag) = self.set(region);
+        self.find_in(start, tag)
+    }
+
+    fn find_in(&self, start: usize, tag: u32) -> Option<usize> {
         (start..start + WAYS).find(|at| self.regions[*at].tag == tag)
     }
 
     /// The entry of a region, made if need be in place of the one that was written longest ago.
     fn entry(&mut self, region: u64) -> usize {
         let (start, tag) = self.set(region);
-        if let Some(at) = self.find(region) {
+        if let Some(at) = self.find_in(start, tag) {
             return at;
         }
         let now = self.clock as u32;

@@ -37,17 +37,6 @@ pub(super) const OTHERS: [Recording; 6] = [
     Recording { name: "dtrs", file: "public/msps-dtrs.ssdsim.zst", has_names: false },
 ];
 
-impl Recording {
-    /// The file, if the folder is given and has it; else why not.
-    pub(super) fn find(&self) -> Result<PathBuf, String> {
-        let Some(folder) = std::env::var_os(FOLDER) else {
-            return Err(format!("skipped: {FOLDER} does not name a folder of recordings with {}", self.file));
-        };
-        let path = Path::new(&folder).join(self.file);
-        if path.is_file() { Ok(path) } else { Err(format!("skipped: {} is not there", path.display())) }
-    }
-}
-
 /// How the volume of a recording is mounted, and the format for that. A volume mounted without online discard
 /// keeps all that was ever written; with it, less than is written is live.
 type Mount = (&'static str, Option<&'static str>);
@@ -59,6 +48,15 @@ impl Recording {
         } else {
             &[("", None)]
         }
+    }
+
+    /// The file, if the folder is given and has it; else why not.
+    pub(super) fn find(&self) -> Result<PathBuf, String> {
+        let Some(folder) = std::env::var_os(FOLDER) else {
+            return Err(format!("skipped: {FOLDER} does not name a folder of recordings with {}", self.file));
+        };
+        let path = Path::new(&folder).join(self.file);
+        if path.is_file() { Ok(path) } else { Err(format!("skipped: {} is not there", path.display())) }
     }
 }
 
