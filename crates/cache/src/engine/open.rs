@@ -177,6 +177,11 @@ impl<E: Eviction> Cache<E> {
         }
     }
 
+    /// What its metadata wrote last of the root ([`metadata::Metadata::superblock`]).
+    pub fn superblock(&mut self) -> Option<&mut Superblock> {
+        self.durability.metadata.superblock()
+    }
+
     fn close_stores(&mut self) -> Result<SimTime> {
         self.commit()?;
         let mut before = Gather::default();

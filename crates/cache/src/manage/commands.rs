@@ -122,6 +122,16 @@ pub fn set(fast: &mut dyn Area, settings: &str) -> Result<()> {
     change_root(fast, |superblock| settings.clone_into(&mut superblock.settings))
 }
 
+/// Other settings of a cache that is open, of whose metadata `held` is the superblock
+/// ([`Metadata::superblock`](crate::metadata::Metadata::superblock)): durable when this returns. After an
+/// error the next start may have the old ones or the new ones, until the cache is removed cleanly.
+pub fn set_open(fast: &mut dyn Area, held: &mut Superblock, settings: &str) -> Result<()> {
+    let next = Superblock { generation: held.generation + 1, settings: settings.to_owned(), ..held.clone() };
+    metadata::apply(fast, &[next.write()?]).map_err(ManageError::Fast)?;
+    *held = next;
+    Ok(())
+}
+
 /// Takes the size that a disk has now, after it grew or shrank. What only the cache has must lie within it;
 /// what is cached beyond is dropped.
 pub fn resize(fast: &mut dyn Area, disk: &mut dyn Disk, id: u16) -> Result<(u64, u64)> {

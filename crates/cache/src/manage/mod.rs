@@ -22,7 +22,7 @@ mod watch;
 
 pub use commands::{
     Attach, attach, begin, check, clean, copy_dirty, create, detach, end, forget, free_id, remove, resize,
-    salvage, set, take_up,
+    salvage, set, set_open, take_up,
 };
 pub use counts::{Counts, GivenUp};
 pub use damage::{begin_dirty, check as check_lost, discard_lost};

@@ -69,6 +69,10 @@ impl Metadata for AtRemoval {
         false
     }
 
+    fn superblock(&mut self) -> Option<&mut Superblock> {
+        Some(&mut self.superblock)
+    }
+
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         let superblock = clean(&self.superblock, 0);
         whole_table(&superblock, 0, table, out);

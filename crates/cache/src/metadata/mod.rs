@@ -340,6 +340,12 @@ pub trait Metadata {
         0
     }
 
+    /// The superblock that was written last, for settings that change while the cache is open: the one of a
+    /// clean removal follows it. `None` where nothing is kept.
+    fn superblock(&mut self) -> Option<&mut Superblock> {
+        None
+    }
+
     /// Appends the writes of a clean removal, with which the next start finds everything. Nothing follows it;
     /// no commit is under way.
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>);

@@ -105,6 +105,10 @@ impl Metadata for Slots {
         (self.pending.capacity() * size_of::<u32>()) as u64
     }
 
+    fn superblock(&mut self) -> Option<&mut Superblock> {
+        Some(&mut self.superblock)
+    }
+
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.pending.clear();
         let superblock = clean(&self.superblock, 0);

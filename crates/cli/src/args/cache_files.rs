@@ -109,8 +109,7 @@ pub struct CacheCleanArgs {
 /// Arguments of `cache set`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheSetArgs {
-    /// The cache, served or not. What is set while it is served is in force at once, and written down when
-    /// the server ends in good order.
+    /// The cache, served or not. What is set is durable when this returns, and a server follows it at once.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
     /// Keys, such as mode=write-through, eviction=lru or small=20%; limit=SIZE and quota.VOLUME=SIZE (64MiB,

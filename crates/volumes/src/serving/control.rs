@@ -1,9 +1,10 @@
 //! Other settings while a cache is served.
 
 use super::CachedFiles;
-use crate::{CacheFileError, Result, refused};
+use crate::{CacheFileError, Result, Settings, refused};
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::manage;
 use nandscape_cache::metadata::Area as _;
 use nandscape_core::{CacheControl, SimTime};
 
@@ -28,7 +29,12 @@ impl CachedFiles {
         }
         let admission = new.admission(self.cache.slots())?;
         let cleanings = new.cleanings(self.cache.slots(), self.cache.ways())?;
+        settings.shares(&new, self.cache.slots())?;
         let is_other = |part: &dyn Fn(&Design) -> Vec<(String, String)>| part(&old) != part(&new);
+        if new.flushing != old.flushing {
+            self.flush_all()?;
+        }
+        self.keep(&settings)?;
         // What a policy remembers is lost with it, so one that stays is left alone.
         if is_other(&|design| design.of_eviction()) {
             self.cache.set_evictions(new.policies(), new.seed);
@@ -40,19 +46,29 @@ impl CachedFiles {
             self.cache.set_cleanings(cleanings);
         }
         self.cache.set_quirks(new.quirks);
-        if new.flushing != old.flushing {
-            self.flush_all()?;
-            self.cache.set_flushing(new.flushing);
-        }
+        self.cache.set_flushing(new.flushing);
         if changes.contains_key("mode") {
             self.cache.set_mode(new.mode);
         }
         super::shares(&mut self.cache, &settings, &new)?;
-        let mut live = self.live.get();
-        (live.is_changed, live.settings) = (true, Some((new, settings.clone())));
-        drop(live);
+        self.live.get().settings = Some((new, settings.clone()));
         self.settings = settings;
         Ok(())
+    }
+
+    /// Writes settings down: the next start has them, whatever the end of this one. Nothing is written to a
+    /// cache device that is given up.
+    fn keep(&mut self, settings: &Settings) -> Result<()> {
+        let is_given_up = self.cache.health().bypassed.is_some();
+        let (Some(fast), Some(held)) = (&mut self.fast, self.cache.superblock()) else { return Ok(()) };
+        if is_given_up {
+            return Ok(());
+        }
+        manage::set_open(fast, held, &settings.text()).map_err(|source| CacheFileError::Manage {
+            path: fast.path().to_owned(),
+            name: None,
+            source,
+        })
     }
 
     /// What the disks have answered is on them from now on: a design that flushed less may have counted on

@@ -38,8 +38,6 @@ pub(super) struct State {
     pub seen: Option<Seen>,
     /// The next shutdown is the last.
     pub is_closing: bool,
-    /// Settings were changed while it was served.
-    pub is_changed: bool,
     /// Settings as they are now, where they were changed.
     pub settings: Option<(Design, Settings)>,
 }

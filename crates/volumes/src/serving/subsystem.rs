@@ -217,7 +217,7 @@ impl CachedFiles {
         }
     }
 
-    /// Closes the cache, and takes down how it leaves the disks, and the settings if they were changed.
+    /// Closes the cache, and takes down how it leaves the disks.
     fn close(&mut self, at: SimTime) -> NamespaceResult<Token> {
         for volume in &self.served {
             volume.place.look_over(false);
@@ -238,9 +238,6 @@ impl CachedFiles {
         }
         for volume in &mut self.served {
             manage::end(fast, &mut volume.place, volume.id)?;
-        }
-        if self.live.get().is_changed {
-            manage::set(fast, &self.settings.text())?;
         }
         Ok(())
     }

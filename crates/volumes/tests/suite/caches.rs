@@ -222,6 +222,38 @@ fn each_volume_is_told_with_its_own_counters_and_its_quota() {
     assert_eq!(kept.settings.iter().find(|(key, _)| key == "flushing").unwrap().1, "cache-device");
 }
 
+#[test]
+fn settings_of_a_served_cache_survive_a_kill_and_an_end_in_good_order_after_it() {
+    let typed = |key: &str, value: &str| Typed::from([(key.to_owned(), value.to_owned())]);
+    for metadata in ["journal", "slots", "at-removal", "periodic"] {
+        let place = Place::new();
+        let design = design(&[("metadata", metadata), ("mode", "write-through")]);
+        let making = Making { replace: true, ..Making::default() };
+        CacheFile::create(&place.fast(), None, &design, making).unwrap();
+        place.cache().attach(&place.disk("a"), "data", None, false).unwrap();
+        let mut serving = open_cache(&place.fast(), &[], false).unwrap();
+        let set = |serving: &mut Serving, key: &str, value: &str| {
+            serving.subsystem.control().cache.unwrap().set(&typed(key, value))
+        };
+        set(&mut serving, "limit", "20b").unwrap();
+        set(&mut serving, "eviction", "lru").unwrap();
+        set(&mut serving, "limit", "no number").unwrap_err();
+        drop(serving);
+        let kept = |place: &Place| {
+            let stat = place.cache().stat().unwrap();
+            let eviction = stat.settings.iter().find(|(key, _)| key == "eviction").unwrap().1.clone();
+            (stat.limit_blocks, eviction)
+        };
+        assert_eq!(kept(&place), (Some(20), "lru".to_owned()), "{metadata}");
+        let mut serving = open_cache(&place.fast(), &[], false).unwrap();
+        set(&mut serving, "limit", "").unwrap();
+        serving.handle.close_next();
+        serving.subsystem.shutdown(SimTime(1)).unwrap();
+        drop(serving);
+        assert_eq!(kept(&place), (None, "lru".to_owned()), "{metadata}");
+    }
+}
+
 /// A `dm-cache-fiu` with two volumes of which a server wrote and flushed a block each; it ended in good order
 /// or was killed.
 fn fiu(mode: &str, is_closed: bool) -> Place {

@@ -1,6 +1,7 @@
 //! Commands that leave the old or the new state of a cache.
 
 use super::*;
+use crate::metadata;
 
 /// A command, and what it is about.
 type Action = fn(&mut World) -> Result<(), ManageError>;
@@ -40,6 +41,12 @@ fn attach_third(world: &mut World) -> Result<(), ManageError> {
 
 fn set_all(world: &mut World) -> Result<(), ManageError> {
     set(&mut world.fast, "new")
+}
+
+fn set_while_open(world: &mut World) -> Result<(), ManageError> {
+    let mut opened = metadata::open(&mut world.fast)?;
+    metadata::apply(&mut world.fast, &opened.repairs).map_err(ManageError::Fast)?;
+    set_open(&mut world.fast, opened.metadata.superblock().unwrap(), "new")
 }
 
 fn discard_first(world: &mut World) -> Result<(), ManageError> {
@@ -125,6 +132,8 @@ fn attach_and_set_cut_at_any_operation_leave_the_old_or_the_new_volumes() {
     for kind in ["journal", "slots"] {
         cut_everywhere(kind, true, "attach", attach_third, &[0, 1, 2]);
         cut_everywhere(kind, true, "set", set_all, &[0, 1]);
+        cut_everywhere(kind, true, "set while open", set_while_open, &[0, 1]);
+        cut_everywhere(kind, false, "set while open after a loss of power", set_while_open, &[0, 1]);
     }
     cut_everywhere("journal", false, "attach after a loss of power", attach_third, &[0, 1, 2]);
 }

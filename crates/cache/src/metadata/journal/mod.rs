@@ -238,6 +238,10 @@ impl Metadata for Journal {
             as u64
     }
 
+    fn superblock(&mut self) -> Option<&mut Superblock> {
+        Some(&mut self.superblock)
+    }
+
     fn close(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.commit(table, out);
         let superblock = clean(&self.superblock, self.sequence);

@@ -174,7 +174,7 @@ pub fn set(args: &CacheSetArgs, console: Console) -> Result<()> {
     };
     let dirty = stat.gauges.dirty;
     server.ask(&Ask::CacheSet { settings: pairs.clone() }).map_err(refused)?;
-    console.note("in force now; written down when the server ends in good order");
+    console.note("in force now, and at every start from now on");
     if pairs.contains_key("mode") && dirty > 0 {
         console.note(&format!(
             "{dirty} blocks are dirty and stay so until they are cleaned: nandscape cache clean {}",
