@@ -398,17 +398,12 @@ pub struct Job {
     pub clat_percentiles: bool,
     /// Percentiles of total latency are reported (`lat_percentiles`).
     pub lat_percentiles: bool,
-    /// `write_bw_log`, `write_iops_log`, `write_lat_log`: prefixes of log files; an empty one stands for the
-    /// job's name.
+    /// Logs that are written.
     pub logs: Logs,
-    /// `log_avg_msec` in nanoseconds; 0 logs every request.
-    pub log_average_ns: u64,
-    /// Logs have the offset of each request (`log_offset`).
-    pub log_offset: bool,
 }
 
-/// Which logs a job asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Which logs a job asks for. Of prefixes an empty one stands for the job's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logs {
     /// `write_bw_log`.
     pub bandwidth: Option<String>,
@@ -418,12 +413,22 @@ pub struct Logs {
     pub latency: Option<String>,
     /// `write_iolog`: the file that the requests are written to.
     pub requests: Option<String>,
+    /// `log_avg_msec` in nanoseconds; 0 logs every request.
+    pub average_ns: u64,
+    /// Files have the number of the job in their names, from 1 (`per_job_logs`).
+    pub per_job: bool,
+}
+
+impl Default for Logs {
+    fn default() -> Self {
+        Self { bandwidth: None, iops: None, latency: None, requests: None, average_ns: 0, per_job: true }
+    }
 }
 
 impl Logs {
-    /// None asked for.
-    pub const fn is_empty(&self) -> bool {
-        self.bandwidth.is_none() && self.iops.is_none() && self.latency.is_none()
+    /// Whether completions are logged.
+    pub const fn has_samples(&self) -> bool {
+        self.bandwidth.is_some() || self.iops.is_some() || self.latency.is_some()
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::build::build_subsystem;
 use crate::config::{self, ConfigError, Result, StackConfig};
 use crate::error::RunError;
+use crate::logs::JobLogs;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
-use crate::request_log::IoLogs;
 use crate::seeds::{joined, seeded};
 use crate::state::{RunState, check_alone};
 use nandscape_jobs::JobFile;
@@ -25,14 +25,13 @@ pub fn is_job_file(config: &StackConfig, workload: &str) -> bool {
     }
 }
 
-/// Reads a job file, and runs it on the namespaces of a configuration. Writes the logs that `write_iolog`
-/// asks for.
+/// Reads a job file, and runs it on the namespaces of a configuration. Writes the logs that its jobs ask for.
 pub fn run_job_file(config: &StackConfig, path: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
     refuse_reading_keys(config)?;
     let file = JobFile::read(path)?;
-    let logs = IoLogs::create(&file)?;
+    let logs = JobLogs::create(&file)?;
     let run = run(config, &file, path, options, logs.as_ref().map(|logs| logs as &dyn RequestLog))?;
-    logs.map_or(Ok(()), IoLogs::finish)?;
+    logs.map_or(Ok(()), JobLogs::finish)?;
     Ok(run)
 }
 

@@ -52,7 +52,7 @@ pub(super) static OPTIONS: &[(&str, &str)] = &[
     ("acts on a page cache, and the namespace is used directly", "sync_file_range"),
     (
         "about how fio itself reports",
-        "per_job_logs bwavgtime iopsavgtime log_entries log_hist_msec log_hist_coarseness write_hist_log \
+        "bwavgtime iopsavgtime log_offset log_entries log_hist_msec log_hist_coarseness write_hist_log \
          log_max_value log_prio log_compression log_compression_cpus log_store_compressed log_unix_epoch \
          log_alternate_epoch log_alternate_epoch_clock_id log_window_value log_issue_time \
          block_error_percentiles significant_figures unit_base disable_lat disable_clat disable_slat \

@@ -124,10 +124,10 @@ pub(super) static OPTIONS: &[Read] = &[
     ("write_lat_log", Set::Log(|job| &mut job.logs.latency)),
     ("write_iolog", Set::Log(|job| &mut job.logs.requests)),
     read("log_avg_msec", |job, _, v| {
-        job.log_average_ns = v.count(0..=86_400_000)? * 1_000_000;
+        job.logs.average_ns = v.count(0..=86_400_000)? * 1_000_000;
         Ok(())
     }),
-    ("log_offset", Set::Flag(|job| &mut job.log_offset)),
+    ("per_job_logs", Set::Flag(|job| &mut job.logs.per_job)),
 ];
 
 fn rates(job: &mut Job, v: Given<'_>, set: fn(&mut Rate, u64)) -> Result<(), Expected> {

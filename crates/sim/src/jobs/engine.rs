@@ -4,7 +4,7 @@
 //! job's completions, whatever the number of jobs; nothing is allocated per request.
 #![expect(clippy::inline_always, reason = "measured: the path of every request")]
 
-use super::log::Log;
+use super::log::{Log, Sample};
 use super::measure::fold;
 use super::plan::Plan;
 use super::planned::{PlanError, Region};
@@ -533,6 +533,10 @@ impl<'a> Engine<'a> {
         }
         let process = &mut self.processes[pending.job as usize];
         process.complete(direction, pending.bytes, latency, now);
+        if let Some(log) = self.log.as_ref().filter(|_| process.is_counted()) {
+            let (job, bytes, at_ns) = (pending.job, pending.bytes, now - process.life.counted_from);
+            log.sample(Sample { job, at_ns, direction, bytes, latency_ns: latency });
+        }
         if let Some(used) = pending.zone {
             process.leave_zone(used, &mut self.zones);
         }

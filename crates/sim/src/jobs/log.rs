@@ -1,8 +1,8 @@
-//! Requests one by one as jobs issue them (`write_iolog`).
+//! Requests one by one as jobs issue them (`write_iolog`), and as they complete (`write_lat_log` and the like).
 
 use super::planned::Area;
 use nandscape_core::{Extent, Op, SimTime};
-use nandscape_jobs::Job;
+use nandscape_jobs::{Direction, Job};
 use std::fmt::Debug;
 
 /// A request as a job issues it.
@@ -22,10 +22,30 @@ pub struct Logged<'a> {
     pub len: u64,
 }
 
-/// Hears of the requests of jobs with `write_iolog`, in the order of issue.
+/// A request that has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Number of the job among all jobs of the file.
+    pub job: u32,
+    /// When, in nanoseconds from where the job's counted part began: after its `ramp_time`.
+    pub at_ns: u64,
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// Bytes.
+    pub bytes: u64,
+    /// From its issue to its completion.
+    pub latency_ns: u64,
+}
+
+/// Hears of the requests of jobs that have a log.
 pub trait RequestLog: Debug {
-    /// A request is issued.
+    /// A request of a job with `write_iolog` is issued; in the order of issue.
     fn request(&self, request: Logged<'_>);
+
+    /// A request of a job with another log has completed, and is counted; in the order of completion.
+    fn sample(&self, sample: Sample) {
+        let _ = sample;
+    }
 }
 
 /// A log, and where the files of the jobs lie.
@@ -33,6 +53,8 @@ pub(crate) struct Log<'a> {
     to: &'a dyn RequestLog,
     /// By job; empty for those that are not logged.
     areas: Vec<&'a [Area]>,
+    /// By job.
+    has_samples: Vec<bool>,
 }
 
 impl<'a> Log<'a> {
@@ -40,7 +62,14 @@ impl<'a> Log<'a> {
         let logged = |(job, areas): (&Job, &'a Vec<Area>)| {
             if job.logs.requests.is_some() { areas.as_slice() } else { &[] }
         };
-        Self { to, areas: jobs.iter().zip(areas).map(logged).collect() }
+        let areas = jobs.iter().zip(areas).map(logged).collect();
+        Self { to, areas, has_samples: jobs.iter().map(|job| job.logs.has_samples()).collect() }
+    }
+
+    pub fn sample(&self, sample: Sample) {
+        if self.has_samples[sample.job as usize] {
+            self.to.sample(sample);
+        }
     }
 
     pub fn request(&self, job: u32, at: SimTime, op: Op, namespace: u32, extent: Extent) {

@@ -29,7 +29,7 @@ pub mod timeline;
 mod zoned;
 mod zones_plan;
 
-pub use log::{Logged, RequestLog};
+pub use log::{Logged, RequestLog, Sample};
 pub use planned::PlanError;
 pub use timeline::JobSeries;
 
@@ -61,7 +61,7 @@ pub struct JobOptions<'a> {
     pub with_detail: bool,
     /// Set from outside to stop early; the result is then marked partial.
     pub stop: Option<&'a AtomicBool>,
-    /// Hears of every request of jobs with `write_iolog`.
+    /// Hears of the requests of jobs that have a log.
     pub log: Option<&'a dyn RequestLog>,
 }
 

@@ -385,6 +385,11 @@ impl Process {
         Next::Sleep
     }
 
+    /// Whether what completes now is counted: its `ramp_time` is over.
+    pub const fn is_counted(&self) -> bool {
+        self.ramp_end == u64::MAX
+    }
+
     #[inline]
     pub fn complete(&mut self, direction: Direction, bytes: u64, latency_ns: u64, now: u64) {
         if now >= self.ramp_end {

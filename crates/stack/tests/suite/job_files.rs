@@ -174,3 +174,63 @@ fn requests_of_a_job_file_are_logged_as_fio_logs_them() {
     ];
     assert_eq!(lines, expected);
 }
+
+/// Columns of a log: milliseconds, value, direction, bytes.
+fn log_lines(path: &Path) -> Vec<[u64; 4]> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let line = |line: &str| {
+        let numbers: Vec<u64> = line.split(", ").map(|number| number.parse().unwrap()).collect();
+        assert_eq!((numbers.len(), numbers[4]), (5, 0), "{line}");
+        [numbers[0], numbers[1], numbers[2], numbers[3]]
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn completions_of_a_job_file_are_logged_as_fio_logs_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let each = at("each").display().to_string();
+    let text = format!(
+        "[global]\nfilename=ns1\nbs=4k\nsize=1m\n\
+         [all]\nrw=randrw\nnumber_ios=40\nwrite_bw_log={each}\nwrite_iops_log={each}\nwrite_lat_log={each}\n\
+         [windows]\nstonewall\nrw=randwrite\ntime_based\nruntime=2\nramp_time=1\nrate_iops=100\nlog_avg_msec=500\n\
+         write_bw_log={each}\nwrite_iops_log={each}\nwrite_lat_log={each}\n\
+         [shared]\nstonewall\nnumjobs=2\nrw=read\nnumber_ios=3\nper_job_logs=0\nwrite_iops_log={each}\n"
+    );
+    std::fs::write(at("logs.fio"), text).unwrap();
+    let mut typed = Typed::new();
+    typed.merge_file(root().join("tests/jobs/small.toml").to_str().unwrap()).unwrap();
+    let config = typed.check().unwrap();
+    // The second run begins the files anew.
+    let mut run = || run_job_file(&config, at("logs.fio").to_str().unwrap(), &RunOptions::default());
+    run().unwrap();
+    let run = run().unwrap().result;
+    let all = &run.jobs[0];
+    let latencies = log_lines(&at("each_lat.1.log"));
+    assert_eq!(latencies, log_lines(&at("each_clat.1.log")));
+    assert_eq!(log_lines(&at("each_slat.1.log")), [[0; 4]; 0]);
+    for (direction, measured) in [(0, &all.read), (1, &all.write)] {
+        let of_it = latencies.iter().filter(|line| line[2] == direction);
+        let (count, sum) = of_it.fold((0, 0), |(count, sum), line| (count + 1, sum + line[1]));
+        assert_eq!(count, measured.requests);
+        assert!((sum as f64 / count as f64 - measured.latency_ns.mean).abs() < 1.0);
+    }
+    assert!(latencies.iter().all(|line| line[3] == 4096) && latencies.is_sorted_by_key(|line| line[0]));
+    let rates = log_lines(&at("each_bw.1.log"));
+    let expected =
+        latencies.iter().map(|[ms, ns, direction, bytes]| [*ms, 4_096_000_000 / ns, *direction, *bytes]);
+    assert_eq!(rates, expected.collect::<Vec<_>>());
+    assert!(log_lines(&at("each_iops.1.log")).iter().all(|line| line[1] == 1));
+
+    // Time begins after the ramp; 100 requests of 4 KiB a second.
+    let windows = log_lines(&at("each_iops.2.log"));
+    assert_eq!(windows[..3], [[500, 100, 1, 0], [1000, 100, 1, 0], [1500, 100, 1, 0]], "{windows:?}");
+    assert_eq!(windows.len(), 4, "{windows:?}");
+    assert_eq!(log_lines(&at("each_bw.2.log"))[0], [500, 400, 1, 0]);
+    let mean = log_lines(&at("each_lat.2.log")).iter().map(|line| line[1] as f64).sum::<f64>() / 4.0;
+    assert!((mean / run.jobs[1].write.latency_ns.mean - 1.0).abs() < 0.02, "{mean}");
+
+    assert_eq!(log_lines(&at("each_iops.log")).len(), 6);
+    assert!(!at("each_iops.3.log").exists() && !at("each_iops.4.log").exists());
+}

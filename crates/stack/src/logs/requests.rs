@@ -3,7 +3,7 @@
 use crate::error::RunError;
 use nandscape_core::Op;
 use nandscape_jobs::JobFile;
-use nandscape_sim::{Logged, RequestLog};
+use nandscape_sim::Logged;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 /// The log files of a run. Jobs that name one file share it, in the order of their requests. Each run begins
 /// its files anew.
 #[derive(Debug)]
-pub(crate) struct IoLogs {
+pub(super) struct IoLogs {
     files: RefCell<Vec<LogFile>>,
     /// Index of the file of each job.
     of_job: Vec<Option<usize>>,
@@ -106,8 +106,8 @@ impl IoLogs {
     }
 }
 
-impl RequestLog for IoLogs {
-    fn request(&self, request: Logged<'_>) {
+impl IoLogs {
+    pub fn request(&self, request: Logged<'_>) {
         if let Some(file) = self.of_job[request.job as usize] {
             self.files.borrow_mut()[file].request(request);
         }

@@ -1,0 +1,45 @@
+//! Log files that the jobs of a file ask for, as fio writes them.
+
+mod requests;
+mod samples;
+
+use crate::error::RunError;
+use nandscape_jobs::JobFile;
+use nandscape_sim::{Logged, RequestLog, Sample};
+use requests::IoLogs;
+use samples::SampleLogs;
+
+/// The logs of a run. Each run begins its files anew.
+#[derive(Debug)]
+pub(crate) struct JobLogs {
+    requests: Option<IoLogs>,
+    samples: Option<SampleLogs>,
+}
+
+impl JobLogs {
+    /// `None` if there are none.
+    pub fn create(file: &JobFile) -> Result<Option<Self>, RunError> {
+        let this = Self { requests: IoLogs::create(file)?, samples: SampleLogs::create(file)? };
+        Ok((this.requests.is_some() || this.samples.is_some()).then_some(this))
+    }
+
+    /// Closes the files; the first error of any.
+    pub fn finish(self) -> Result<(), RunError> {
+        self.requests.map_or(Ok(()), IoLogs::finish)?;
+        self.samples.map_or(Ok(()), SampleLogs::finish)
+    }
+}
+
+impl RequestLog for JobLogs {
+    fn request(&self, request: Logged<'_>) {
+        if let Some(logs) = &self.requests {
+            logs.request(request);
+        }
+    }
+
+    fn sample(&self, sample: Sample) {
+        if let Some(logs) = &self.samples {
+            logs.sample(sample);
+        }
+    }
+}
