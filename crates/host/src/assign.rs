@@ -1,6 +1,6 @@
 //! A policy around a workload: sets the stream of every write, and counts per stream.
 
-use crate::policy::{StreamPolicy, WriteFacts};
+use crate::policy::{PolicySetup, StreamPolicy, WriteFacts};
 use nandscape_core::{IoRecord, Origin, TraceError, TraceOp, TraceReader, WorkloadInfo};
 
 /// What was written with one stream id.
@@ -21,17 +21,20 @@ impl StreamCounts {
 pub struct Assigned<R> {
     inner: R,
     policy: Box<dyn StreamPolicy>,
-    /// By stream id; 0 is unstreamed.
+    /// By stream; 0 is unstreamed.
     counts: Vec<StreamCounts>,
+    id_offset: u16,
 }
 
 impl<R: TraceReader> Assigned<R> {
-    /// Lets a policy choose among `streams` ids. One that needs to know the future must have seen it already.
-    pub fn new(inner: R, policy: Box<dyn StreamPolicy>, streams: u16) -> Self {
-        Self { inner, policy, counts: vec![StreamCounts::default(); usize::from(streams) + 1] }
+    /// Lets a policy choose among the streams of `setup`. One that needs to know the future must have seen it
+    /// already.
+    pub fn new(inner: R, policy: Box<dyn StreamPolicy>, setup: &PolicySetup) -> Self {
+        let counts = vec![StreamCounts::default(); usize::from(setup.streams) + 1];
+        Self { inner, policy, counts, id_offset: setup.id_offset }
     }
 
-    /// What was written so far, by stream id from 0 (unstreamed).
+    /// What was written so far, by stream from 0 (unstreamed).
     pub fn counts(&self) -> &[StreamCounts] {
         &self.counts
     }
@@ -71,7 +74,7 @@ impl<R: TraceReader> Iterator for Assigned<R> {
                 let counts = &mut self.counts[usize::from(stream)];
                 counts.writes += 1;
                 counts.bytes += record.len;
-                record.hint = stream;
+                record.hint = if stream > 0 { stream + self.id_offset } else { 0 };
             }
             TraceOp::Trim | TraceOp::WriteZeroes => {
                 self.policy.trimmed(record.offset, record.len);

@@ -1,6 +1,6 @@
 //! A policy in front of a served device: sets the stream of every write that clients send.
 
-use crate::policy::{StreamPolicy, WriteFacts};
+use crate::policy::{PolicySetup, StreamPolicy, WriteFacts};
 use nandscape_core::command::Payload;
 use nandscape_core::{
     Clocked, Command, Control, Hint, Inspect, Layered, Op, Origin, SimTime, Submitted, Subsystem,
@@ -11,14 +11,18 @@ use nandscape_core::{
 pub struct Live {
     inner: Box<dyn Subsystem + Send>,
     policies: Vec<Box<dyn StreamPolicy>>,
-    streams: u16,
+    setup: PolicySetup,
 }
 
 impl Live {
-    /// Lets policies, one for each namespace of `inner`, choose among `streams` ids.
-    pub fn new(inner: Box<dyn Subsystem + Send>, policies: Vec<Box<dyn StreamPolicy>>, streams: u16) -> Self {
+    /// Lets policies, one for each namespace of `inner`, choose among the streams of `setup`.
+    pub fn new(
+        inner: Box<dyn Subsystem + Send>,
+        policies: Vec<Box<dyn StreamPolicy>>,
+        setup: PolicySetup,
+    ) -> Self {
         assert_eq!(inner.namespaces().len(), policies.len(), "a policy for each namespace");
-        Self { inner, policies, streams }
+        Self { inner, policies, setup }
     }
 }
 
@@ -45,8 +49,8 @@ impl Layered for Live {
                     let origin = Origin { volume: namespace, ..Origin::default() };
                     let (offset, len, hint) = (extent.offset, extent.len, command.hint.0);
                     let stream = policy.assign(&WriteFacts { at, offset, len, hint, origin });
-                    assert!(stream <= self.streams, "stream {stream} of {}", self.streams);
-                    command.hint = Hint(stream);
+                    assert!(stream <= self.setup.streams, "stream {stream} of {}", self.setup.streams);
+                    command.hint = Hint(if stream > 0 { stream + self.setup.id_offset } else { 0 });
                 }
                 Op::Trim | Op::WriteZeroes => policy.trimmed(extent.offset, extent.len),
                 _ => {}

@@ -203,18 +203,18 @@ impl CacheResult {
 pub struct PolicyResult {
     /// Name of the policy.
     pub name: String,
-    /// Stream ids it might use.
+    /// Streams it might use.
     pub available: u16,
     /// Requests that were merged into neighbours before.
     pub merges: u64,
-    /// Every id that was used, ascending; 0 is no stream.
+    /// Every stream that was used, ascending; 0 is no stream.
     pub streams: Vec<PolicyStream>,
 }
 
-/// What was written with one stream id.
+/// What was written to one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyStream {
-    /// The id; 0 is no stream.
+    /// The stream, from 1; over placement handles its id is one more. 0 is no stream.
     pub stream: u16,
     /// Write requests.
     pub writes: u64,

@@ -283,7 +283,8 @@ impl StackConfig {
     pub fn policy_setup(&self, capacity_bytes: u64) -> PolicySetup {
         let streams = self.ftl_params.find(page_map::STREAMS).unwrap_or(0);
         let page_bytes = u64::from(self.seen_geometry().page_bytes);
-        PolicySetup { streams: self.interfaces.host_ids(streams), capacity_bytes, page_bytes }
+        let (streams, id_offset) = (self.interfaces.host_ids(streams), self.interfaces.default_ids());
+        PolicySetup { streams, id_offset, capacity_bytes, page_bytes }
     }
 
     /// Puts the interfaces of a place in front of a subsystem.

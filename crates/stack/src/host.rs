@@ -14,7 +14,7 @@ use nandscape_trace::BoxReader;
 keys! { PARAMS:
     POLICY: Option<String> = text(),
         "stream policy; see list policies; absent: a write keeps the stream that the workload names";
-    STREAMS: Option<u16> = int(0, 65_535), "stream ids the policy may use; absent: as many as the device has";
+    STREAMS: Option<u16> = int(0, 65_535), "streams that the policy may use; absent: as many as the device has";
     PLUG: u32 = int(0, 4096) or "0",
         "requests that wait to be merged with neighbours of the same hint; 0: no merging";
     PLUG_SPAN: u64 = time() or "1ms", "requests further apart in time are not merged";
@@ -56,7 +56,7 @@ impl HostConfig {
         // Parameters that are wrong whatever the device should be refused now and not after a long
         // preconditioning.
         let streams = host.common.get(STREAMS).unwrap_or(u16::MAX);
-        let setup = PolicySetup { streams, capacity_bytes: 1 << 30, page_bytes: 4096 };
+        let setup = PolicySetup { streams, id_offset: 0, capacity_bytes: 1 << 30, page_bytes: 4096 };
         (entry.build)(&host.params, &setup)?;
         Ok(host)
     }
@@ -82,6 +82,14 @@ impl HostConfig {
         Some(table)
     }
 
+    /// What the policy may use of a device. Ids that come with the workload stay as they are.
+    fn setup(&self, device: PolicySetup) -> PolicySetup {
+        let has_ids = self.params.find(policy::BY).is_some_and(|by| by == "hint");
+        let id_offset = if has_ids { 0 } else { device.id_offset };
+        let streams = self.common.get(STREAMS).unwrap_or(device.streams.saturating_sub(id_offset));
+        PolicySetup { streams, id_offset, ..device }
+    }
+
     /// Puts merging and policy around a workload. `device` is what the policy would be set up with if
     /// `host.streams` did not say otherwise. `open` may be called twice: a policy that needs to know the
     /// future reads it all first.
@@ -93,10 +101,9 @@ impl HostConfig {
         if self.is_plain() {
             return Ok(HostReader::Plain(open()?));
         }
-        let streams = self.common.get(STREAMS).unwrap_or(device.streams);
-        let setup = PolicySetup { streams, ..device };
+        let setup = self.setup(device);
         // Merging alone: a device without streams has nothing to name.
-        let is_merging_alone = self.common.get(POLICY).is_none() && streams == 0;
+        let is_merging_alone = self.common.get(POLICY).is_none() && setup.streams == 0;
         let entry =
             if is_merging_alone { policy::find("none").map_err(ConfigError::from)? } else { self.entry };
         let mut policy = (entry.build)(&self.params, &setup).map_err(ConfigError::from)?;
@@ -113,10 +120,10 @@ impl HostConfig {
         }
         let name = entry.info.name;
         if merge.plug == 0 {
-            return Ok(HostReader::Chosen { name, reader: Assigned::new(open()?, policy, streams) });
+            return Ok(HostReader::Chosen { name, reader: Assigned::new(open()?, policy, &setup) });
         }
         let merged = Merged::new(open()?, merge);
-        Ok(HostReader::Merged { name, reader: Box::new(Assigned::new(merged, policy, streams)) })
+        Ok(HostReader::Merged { name, reader: Box::new(Assigned::new(merged, policy, &setup)) })
     }
 
     /// Puts the policy, if one is named, in front of a served device, for each namespace one of its own.
@@ -136,13 +143,12 @@ impl HostConfig {
                 "a policy that does not need the whole workload, since clients of a served device send it";
             return Err(self.common.error(POLICY.param, expected).into());
         }
-        let streams = self.common.get(STREAMS).unwrap_or(device.streams);
-        let build = |capacity_bytes| {
-            (self.entry.build)(&self.params, &PolicySetup { streams, capacity_bytes, ..device })
-        };
+        let setup = self.setup(device);
+        let build =
+            |capacity_bytes| (self.entry.build)(&self.params, &PolicySetup { capacity_bytes, ..setup });
         let capacities = subsystem.namespaces().iter().map(|namespace| namespace.capacity_bytes);
         let policies = capacities.map(build).collect::<Result<Vec<_>, ParamError>>()?;
-        Ok(Box::new(Live::new(subsystem, policies, streams)))
+        Ok(Box::new(Live::new(subsystem, policies, setup)))
     }
 }
 

@@ -14,6 +14,10 @@ pub(super) fn facts(offset: u64) -> WriteFacts<'static> {
     WriteFacts { at: SimTime(0), offset, len: 4096, hint: 0, origin: Origin::default() }
 }
 
+const fn setup(streams: u16) -> PolicySetup {
+    PolicySetup { streams, id_offset: 0, capacity_bytes: CAPACITY, page_bytes: 4096 }
+}
+
 pub(super) fn try_build(
     name: &str,
     typed: &[(&str, &str)],
@@ -23,7 +27,7 @@ pub(super) fn try_build(
     let typed: BTreeMap<String, String> =
         typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = Params::check(&entry.info, "host.", &typed)?;
-    (entry.build)(&params, &PolicySetup { streams, capacity_bytes: CAPACITY, page_bytes: 4096 })
+    (entry.build)(&params, &setup(streams))
 }
 
 pub(super) fn build(name: &str, typed: &[(&str, &str)], streams: u16) -> Box<dyn StreamPolicy> {
@@ -108,7 +112,7 @@ fn assigned(
         policy.foreseen();
     }
     let memory = policy.memory_bytes();
-    let mut reader = Assigned::new(varied(records), policy, streams);
+    let mut reader = Assigned::new(varied(records), policy, &setup(streams));
     let out = reader.by_ref().map(Result::unwrap).collect();
     assert!(reader.warnings().iter().all(|warning| !warning.is_empty()));
     (out, reader.counts().to_vec(), memory)

@@ -49,6 +49,8 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
     is_chosen: |params| params.get(KIND) != DirectiveKind::Direct,
     check,
     host_ids,
+    // The first entry of a list is also where writes go that name none.
+    default_ids: |params| u16::from(params.get(KIND) == DirectiveKind::Fdp),
     wrap: |params, below, subsystem| Ok(Box::new(Directing { params, below }.wrap(subsystem)?)),
 };
 

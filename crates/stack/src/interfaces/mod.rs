@@ -34,6 +34,8 @@ pub struct InterfaceEntry {
     pub(crate) check: fn(&Params) -> Result<()>,
     /// Stream ids, from 1, that hosts may send with writes over a device of so many.
     pub(crate) host_ids: fn(&Params, u16) -> u16,
+    /// Of the lowest of these ids those that mean the same as none.
+    pub(crate) default_ids: fn(&Params) -> u16,
     /// Puts it in front of a subsystem. Called where the keys ask for it.
     pub(crate) wrap: Wrap,
 }
@@ -87,6 +89,11 @@ impl Interfaces {
     /// Names and tables of the interfaces that were asked for.
     pub fn to_tables(&self, place: Place) -> impl Iterator<Item = (&'static str, toml::Table)> {
         self.chosen(place).map(|(entry, params)| (entry.info.name, table_of(params)))
+    }
+
+    /// Of the lowest ids those that mean the same as none.
+    pub fn default_ids(&self) -> u16 {
+        INTERFACES.iter().zip(&self.0).map(|(entry, params)| (entry.default_ids)(params)).sum()
     }
 
     /// Stream ids, from 1, that hosts may send with writes over a layer of so many.

@@ -69,6 +69,24 @@ fn figures(result: &RunResult) -> serde_json::Value {
 }
 
 #[test]
+fn over_placement_handles_a_policy_keeps_its_streams_apart_from_what_has_none() {
+    let load = "hotcold:hints=true,f=10%,r=90%,bs=4k,span=90%,count=60k";
+    let run = |keys: &[&str]| {
+        let keys = [&["host.policy=write-hint"], keys].concat();
+        let run = replay(&typed(&keys).check().unwrap(), load, &RunOptions::default()).unwrap().result;
+        (run.placement.unwrap(), run.between.policy.unwrap())
+    };
+    let (streams, _) = run(&["ftl.streams=4", "directives.kind=streams"]);
+    let (fdp, policy) = run(&["ftl.streams=4", "directives.kind=fdp"]);
+    let bytes =
+        |of: &nandscape_core::PlacementReport| of.streams.iter().map(|s| s.host_bytes).collect::<Vec<_>>();
+    // SHORT is stream 1 of the policy, and the second handle.
+    assert_eq!(fdp.streams.iter().map(|s| s.id).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(bytes(&fdp), [streams.unplaced_bytes, bytes(&streams)[0]]);
+    assert_eq!(policy.streams.iter().map(|s| s.stream).max(), Some(1));
+}
+
+#[test]
 fn forced_stream_ids_change_nothing_without_directives_and_much_with_them() {
     let (with, without) = (trace("hints", true), trace("plain", false));
     let none = &["directives.kind=none", "ftl.streams=4"];

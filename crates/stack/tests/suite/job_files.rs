@@ -218,8 +218,9 @@ fn completions_of_a_job_file_are_logged_as_fio_logs_them() {
     }
     assert!(latencies.iter().all(|line| line[3] == 4096) && latencies.is_sorted_by_key(|line| line[0]));
     let rates = log_lines(&at("each_bw.1.log"));
-    let expected =
-        latencies.iter().map(|[ms, ns, direction, bytes]| [*ms, 4_096_000_000 / ns, *direction, *bytes]);
+    let expected = latencies.iter().map(|[ms, ns, direction, bytes]| {
+        [*ms, 4_096_000_000_u64.checked_div(*ns).unwrap_or(0), *direction, *bytes]
+    });
     assert_eq!(rates, expected.collect::<Vec<_>>());
     assert!(log_lines(&at("each_iops.1.log")).iter().all(|line| line[1] == 1));
 

@@ -83,7 +83,7 @@ pub(super) fn measure(
     let entry = policy::find(policy).map_err(ConfigError::from)?;
     let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = nandscape_core::Params::check(&entry.info, "host.", &typed).map_err(ConfigError::from)?;
-    let setup = PolicySetup { streams: shape.streams, capacity_bytes, page_bytes: 4096 };
+    let setup = PolicySetup { streams: shape.streams, id_offset: 0, capacity_bytes, page_bytes: 4096 };
     let mut chooser = (entry.build)(&params, &setup).map_err(ConfigError::from)?;
     if entry.needs_future {
         // One pass more, so that what is counted does not end with data that never dies.
@@ -92,7 +92,7 @@ pub(super) fn measure(
         }
         chooser.foreseen();
     }
-    let mut reader = Assigned::new(load.passes(warm + counted), chooser, shape.streams);
+    let mut reader = Assigned::new(load.passes(warm + counted), chooser, &setup);
     run(&mut *subsystem, &mut reader, warm * load.requests())?;
     subsystem.reset_counters(SimTime::ZERO);
     run(&mut *subsystem, &mut reader, u64::MAX)?;
