@@ -90,13 +90,17 @@ pub trait Layered: Clocked + State {
     fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted;
 
     /// See [`Subsystem::inspect`].
-    fn inspect(&self) -> Inspect<'_>;
+    fn inspect(&self) -> Inspect<'_> {
+        self.below().inspect()
+    }
 
     /// See [`Subsystem::control`].
-    fn control(&mut self) -> Control<'_>;
+    fn control(&mut self) -> Control<'_> {
+        self.below_mut().control()
+    }
 
     /// Counters start anew; those below have.
-    fn counters_were_reset(&mut self);
+    fn counters_were_reset(&mut self) {}
 
     /// The subsystem below is about to be shut down.
     fn before_shutdown(&mut self) {}

@@ -5,9 +5,8 @@ use crate::live::LiveMap;
 use crate::streams::KindStreams;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Answer, BlockCommand, Clocked, Command, Control, Extent, Hint, HostReports, Inspect, KindCount,
-    KindReport, KindReports, Layered, NamespaceInfo, NamespaceResult, Op, SimTime, Submitted, Subsystem,
-    Token,
+    Answer, BlockCommand, Clocked, Command, Extent, Hint, HostReports, Inspect, KindCount, KindReport,
+    KindReports, Layered, NamespaceInfo, NamespaceResult, Op, SimTime, Submitted, Subsystem, Token,
 };
 
 /// Is told of every command as it is split by kind.
@@ -267,10 +266,6 @@ impl Layered for Classified {
         let answer = self.inner.submit(namespace, command.into(), payload, at)?;
         self.note(namespace, command);
         Ok(answer)
-    }
-
-    fn control(&mut self) -> Control<'_> {
-        self.inner.control()
     }
 
     fn before_shutdown(&mut self) {

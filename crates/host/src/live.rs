@@ -2,9 +2,7 @@
 
 use crate::policy::{PolicySetup, StreamPolicy, WriteFacts};
 use nandscape_core::command::Payload;
-use nandscape_core::{
-    Clocked, Command, Control, Hint, Inspect, Layered, Op, Origin, SimTime, Submitted, Subsystem,
-};
+use nandscape_core::{Clocked, Command, Hint, Layered, Op, Origin, SimTime, Submitted, Subsystem};
 
 /// A subsystem whose writes have the streams that a policy chose, one policy for each namespace. All else
 /// passes unchanged. A write beyond the end of its namespace is refused below, and no policy hears of it.
@@ -58,16 +56,6 @@ impl Layered for Live {
         }
         self.inner.submit(namespace, command.into(), payload, at)
     }
-
-    fn control(&mut self) -> Control<'_> {
-        self.inner.control()
-    }
-
-    fn inspect(&self) -> Inspect<'_> {
-        self.inner.inspect()
-    }
-
-    fn counters_were_reset(&mut self) {}
 }
 
 impl Clocked for Live {

@@ -29,7 +29,7 @@ const FIELDS_MAX: usize = 20;
 /// Lines of a file.
 const LINES_MAX: usize = 600;
 /// Lines of methods that only call a field's method of the same name.
-const FORWARDING_MAX: usize = 252;
+const FORWARDING_MAX: usize = 250;
 /// Changing functions of layers, journal and directory without an assertion: four take what flash holds,
 /// which is whatever somebody wrote there.
 const SILENT_MAX: usize = 4;

@@ -3,7 +3,7 @@
 use super::directory::{Log, SPACE, SPACES, STEP, Shape};
 use super::timeline::Side;
 use super::{CacheError, Result};
-use crate::metadata::{Metadata, MetadataError};
+use crate::metadata::{Metadata, MetadataError, Survives};
 use crate::mode::Mode;
 use nandscape_core::Store;
 use nandscape_policies::Map;
@@ -87,7 +87,7 @@ impl Setup {
         if self.map != Map::Full {
             return refused("map", "full");
         }
-        if metadata.is_in_place() && metadata.outlives_cut() {
+        if metadata.is_in_place() && metadata.survives() != Survives::Nothing {
             return refused("metadata", "journal, at-removal or none");
         }
         let end = metadata.data_offset(0);

@@ -1,7 +1,9 @@
 //! Written only when the cache is removed.
 
 use super::table::{read_table, whole_table};
-use super::{Area, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write};
+use super::{
+    Area, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Survives, Table, Write,
+};
 use super::{clean, running, written};
 use nandscape_core::Info;
 
@@ -65,8 +67,8 @@ impl Metadata for AtRemoval {
         true
     }
 
-    fn outlives_cut(&self) -> bool {
-        false
+    fn survives(&self) -> Survives {
+        Survives::Nothing
     }
 
     fn superblock(&mut self) -> Option<&mut Superblock> {

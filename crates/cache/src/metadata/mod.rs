@@ -258,6 +258,17 @@ pub trait Table {
     }
 }
 
+/// What is found after a loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Survives {
+    /// Nothing.
+    Nothing,
+    /// Blocks that were dirty, and perhaps others, which count as dirty then.
+    Dirty,
+    /// Those, and clean blocks as clean ones.
+    Clean,
+}
+
 /// Keeps the metadata of one cache.
 ///
 /// The engine's order for a commit: [`Metadata::commit`] gives the writes at the moment at which a flush of
@@ -269,9 +280,9 @@ pub trait Metadata {
     /// Slots that fit.
     fn slots(&self) -> u32;
 
-    /// Whether anything of this is found after a loss of power.
-    fn outlives_cut(&self) -> bool {
-        true
+    /// What a loss of power leaves.
+    fn survives(&self) -> Survives {
+        Survives::Dirty
     }
 
     /// First byte of a slot's data on the fast store.
@@ -314,14 +325,9 @@ pub trait Metadata {
         let _ = (table, out);
     }
 
-    /// Whether blocks that are clean come back clean after a loss of power.
-    fn keeps_clean(&self) -> bool {
-        false
-    }
-
     /// After the next commit the disks may get something newer than a committed entry has, in blocks of these
     /// classes ([`region`]). A class that is new, or not named any more, counts as a change. Without
-    /// effect where [`Metadata::keeps_clean`] is false.
+    /// effect unless clean blocks survive ([`Metadata::survives`]).
     fn expect_writes(&mut self, regions: u64) {
         let _ = regions;
     }

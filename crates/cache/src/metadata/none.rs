@@ -1,6 +1,8 @@
 //! Nothing is kept.
 
-use super::{Area, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write};
+use super::{
+    Area, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Survives, Table, Write,
+};
 use nandscape_core::Info;
 
 pub const KIND: Kind = Kind {
@@ -52,8 +54,8 @@ impl Metadata for Nothing {
         true
     }
 
-    fn outlives_cut(&self) -> bool {
-        false
+    fn survives(&self) -> Survives {
+        Survives::Nothing
     }
 
     fn close(&mut self, _: &dyn Table, _: &mut Vec<Write>) {}

@@ -43,8 +43,8 @@ pub struct WriteFacts<'a> {
 pub struct PolicySetup {
     /// Stream ids it may use, from 1; 0 where the device has none.
     pub streams: u16,
-    /// What is added to the number of a stream to get its id: 1 where the lowest id means the same to the device
-    /// as none.
+    /// What is added to the number of a stream to get its id: 1 where the lowest id means the same to the
+    /// device as none.
     pub id_offset: u16,
     /// Logical bytes of the device.
     pub capacity_bytes: u64,

@@ -1,4 +1,4 @@
-//! Requests one by one as jobs issue them (`write_iolog`), and as they complete (`write_lat_log` and the like).
+//! Requests one by one as jobs issue them (`write_iolog`), and as they complete (`write_lat_log` and others).
 
 use super::planned::Area;
 use nandscape_core::{Extent, Op, SimTime};

@@ -203,7 +203,7 @@ fn completions_of_a_job_file_are_logged_as_fio_logs_them() {
     typed.merge_file(root().join("tests/jobs/small.toml").to_str().unwrap()).unwrap();
     let config = typed.check().unwrap();
     // The second run begins the files anew.
-    let mut run = || run_job_file(&config, at("logs.fio").to_str().unwrap(), &RunOptions::default());
+    let run = || run_job_file(&config, at("logs.fio").to_str().unwrap(), &RunOptions::default());
     run().unwrap();
     let run = run().unwrap().result;
     let all = &run.jobs[0];

@@ -2,7 +2,7 @@
 
 use crate::engine::directory::{Bits, Slots};
 use crate::engine::timeline::Moment;
-use crate::metadata::{Entry, Metadata, Table};
+use crate::metadata::{Entry, Metadata, Survives, Table};
 use nandscape_policies::hash::KeyMap;
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ impl Late {
             flush_at: (slots / FLUSH_SHARE).max(1),
             absent: KeyMap::default(),
             most_absent: absent.min(metadata.room() / 2).max(1) as usize,
-            is_kept: metadata.outlives_cut(),
+            is_kept: metadata.survives() != Survives::Nothing,
             flushed: None,
             next: None,
         }

@@ -21,7 +21,7 @@ pub(super) use regions::{Guard, Regions};
 
 use super::directory::Slots;
 use super::timeline::{Gather, Moment, Timeline};
-use crate::metadata::{Metadata, RECORDS};
+use crate::metadata::{Metadata, RECORDS, Survives};
 use crate::presets::Flushing;
 use commit::Commits;
 use disks::Unflushed;
@@ -74,7 +74,7 @@ impl Durability {
             rules: Rules {
                 is_in_place,
                 defers_reuse: metadata.is_reuse_deferred() || !is_in_place,
-                keeps_clean: metadata.keeps_clean(),
+                keeps_clean: metadata.survives() == Survives::Clean,
                 flushing: Flushing::Both,
                 commit_after: commit_after(slots),
             },
@@ -98,7 +98,7 @@ impl Durability {
     /// What is flushed before metadata are written, from now on.
     pub fn set_flushing(&mut self, flushing: Flushing) {
         self.rules.flushing = flushing;
-        self.late.is_kept = flushing.covers_disks() && self.metadata.outlives_cut();
+        self.late.is_kept = flushing.covers_disks() && self.metadata.survives() != Survives::Nothing;
         if !self.late.is_kept {
             self.late.forget();
         }

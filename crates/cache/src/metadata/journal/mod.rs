@@ -10,7 +10,9 @@
 
 use super::format::{self, BLOCK, Header, Magic};
 use super::table::{table_block, whole_table};
-use super::{Entry, Kind, Metadata, MetadataError, RECORDS, Setup, Shape, Superblock, Table, Write};
+use super::{
+    Entry, Kind, Metadata, MetadataError, RECORDS, Setup, Shape, Superblock, Survives, Table, Write,
+};
 use super::{clean, written};
 use nandscape_core::Info;
 
@@ -214,8 +216,8 @@ impl Metadata for Journal {
         }
     }
 
-    fn keeps_clean(&self) -> bool {
-        self.has_dirty
+    fn survives(&self) -> Survives {
+        if self.has_dirty { Survives::Clean } else { Survives::Dirty }
     }
 
     fn expect_writes(&mut self, regions: u64) {

@@ -5,7 +5,7 @@ use crate::crash::model::{self, Volume};
 use crate::crash::tape::{Change, Device, Drives, Image, Record, Tape, UNIT};
 use crate::support::Ordered;
 use nandscape_cache::engine::{Disk, Identity, Started};
-use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea};
+use nandscape_cache::metadata::{self, Entry, Metadata, Opened, StoreArea, Survives};
 use nandscape_cache::presets::{AfterCut, Flushing, Quirks, Victims};
 use nandscape_cache::{Cache, CacheError, Mode, Setup};
 use nandscape_core::command::Payload;
@@ -136,8 +136,8 @@ impl Metadata for Wrong {
     fn data_offset(&self, slot: u32) -> u64 {
         self.inner.data_offset(slot)
     }
-    fn outlives_cut(&self) -> bool {
-        self.inner.outlives_cut()
+    fn survives(&self) -> Survives {
+        self.inner.survives()
     }
     fn is_in_place(&self) -> bool {
         self.sabotage == Sabotage::InPlace || self.inner.is_in_place()
@@ -171,9 +171,6 @@ impl Metadata for Wrong {
     }
     fn expect_writes(&mut self, regions: u64) {
         self.inner.expect_writes(regions);
-    }
-    fn keeps_clean(&self) -> bool {
-        self.inner.keeps_clean()
     }
     fn close(&mut self, table: &dyn metadata::Table, out: &mut Vec<metadata::Write>) {
         self.inner.close(table, out);
