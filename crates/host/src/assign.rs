@@ -23,7 +23,7 @@ pub struct Assigned<R> {
     policy: Box<dyn StreamPolicy>,
     /// By stream; 0 is unstreamed.
     counts: Vec<StreamCounts>,
-    id_offset: u16,
+    setup: PolicySetup,
 }
 
 impl<R: TraceReader> Assigned<R> {
@@ -31,7 +31,7 @@ impl<R: TraceReader> Assigned<R> {
     /// already.
     pub fn new(inner: R, policy: Box<dyn StreamPolicy>, setup: &PolicySetup) -> Self {
         let counts = vec![StreamCounts::default(); usize::from(setup.streams) + 1];
-        Self { inner, policy, counts, id_offset: setup.id_offset }
+        Self { inner, policy, counts, setup: *setup }
     }
 
     /// What was written so far, by stream from 0 (unstreamed).
@@ -74,7 +74,7 @@ impl<R: TraceReader> Iterator for Assigned<R> {
                 let counts = &mut self.counts[usize::from(stream)];
                 counts.writes += 1;
                 counts.bytes += record.len;
-                record.hint = if stream > 0 { stream + self.id_offset } else { 0 };
+                record.hint = self.setup.id(stream);
             }
             TraceOp::Trim | TraceOp::WriteZeroes => {
                 self.policy.trimmed(record.offset, record.len);

@@ -48,7 +48,7 @@ impl Layered for Live {
                     let (offset, len, hint) = (extent.offset, extent.len, command.hint.0);
                     let stream = policy.assign(&WriteFacts { at, offset, len, hint, origin });
                     assert!(stream <= self.setup.streams, "stream {stream} of {}", self.setup.streams);
-                    command.hint = Hint(if stream > 0 { stream + self.setup.id_offset } else { 0 });
+                    command.hint = Hint(self.setup.id(stream));
                 }
                 Op::Trim | Op::WriteZeroes => policy.trimmed(extent.offset, extent.len),
                 _ => {}

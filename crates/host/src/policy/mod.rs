@@ -41,7 +41,7 @@ pub struct WriteFacts<'a> {
 /// What a policy must know when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicySetup {
-    /// Stream ids it may use, from 1; 0 where the device has none.
+    /// Streams it may use, from 1; 0 where the device has none.
     pub streams: u16,
     /// What is added to the number of a stream to get its id: 1 where the lowest id means the same to the
     /// device as none.
@@ -50,6 +50,13 @@ pub struct PolicySetup {
     pub capacity_bytes: u64,
     /// Bytes of a device page.
     pub page_bytes: u64,
+}
+
+impl PolicySetup {
+    /// The id of a stream; 0 of none.
+    pub const fn id(&self, stream: u16) -> u16 {
+        if stream > 0 { stream.saturating_add(self.id_offset) } else { 0 }
+    }
 }
 
 /// Chooses streams.

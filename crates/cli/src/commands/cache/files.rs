@@ -14,7 +14,7 @@ use nandscape_engine::control::{Ask, ClientError};
 use nandscape_volumes::{CacheFile, CacheStat, Making};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Ranges that are printed; JSON has more.
 const MOST_PRINTED: usize = 50;
@@ -174,7 +174,12 @@ pub fn set(args: &CacheSetArgs, console: Console) -> Result<()> {
     };
     let dirty = stat.gauges.dirty;
     server.ask(&Ask::CacheSet { settings: pairs.clone() }).map_err(refused)?;
-    console.note("in force now, and at every start from now on");
+    let is_kept = stat.fast != Path::new(running::IN_MEMORY) && stat.given_up.is_none();
+    console.note(if is_kept {
+        "in force now, and at every start from now on"
+    } else {
+        "in force until the server ends: there is no cache device to write it to"
+    });
     if pairs.contains_key("mode") && dirty > 0 {
         console.note(&format!(
             "{dirty} blocks are dirty and stay so until they are cleaned: nandscape cache clean {}",

@@ -6,7 +6,7 @@ use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, FileError};
 use std::path::Path;
 
 /// What a cache in memory is called where the file of another one is named.
-const IN_MEMORY: &str = "ram";
+pub const IN_MEMORY: &str = "ram";
 
 /// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it. `ram` is
 /// the cache in memory that is served.
