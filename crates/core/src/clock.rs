@@ -42,8 +42,31 @@ pub trait Clocked {
     /// every completion is known at submission.
     fn next_event(&self) -> Option<SimTime>;
 
+    /// Runs events, one moment after the other, up to and including `until`, and no further than the first at
+    /// which anything that is watched completes; appends that. The last moment that was run. The same as
+    /// [`Clocked::advance`] to each [`Clocked::next_event`], with the way through the layers taken once.
+    fn advance_to_completion(&mut self, until: SimTime, out: &mut Vec<Completion>) -> Option<SimTime> {
+        step_to_completion(self, until, out)
+    }
+
     /// From when on nothing that was submitted is still running, as far as it is known now.
     fn idle_from(&self) -> SimTime;
+}
+
+/// [`Clocked::advance_to_completion`], moment by moment.
+pub fn step_to_completion(
+    clock: &mut (impl Clocked + ?Sized),
+    until: SimTime,
+    out: &mut Vec<Completion>,
+) -> Option<SimTime> {
+    let (before, mut last) = (out.len(), None);
+    while out.len() == before
+        && let Some(event) = clock.next_event().filter(|event| *event <= until)
+    {
+        clock.advance(event, out);
+        last = Some(event);
+    }
+    last
 }
 
 /// The body of an `impl Clocked` that leaves everything to another one: `delegate_clock!(self, self.inner)`;
@@ -51,7 +74,9 @@ pub trait Clocked {
 #[macro_export]
 macro_rules! delegate_clock {
     ($this:ident, $inner:expr) => {
-        $crate::delegate_clock!($this, $inner; completion, watch, advance, next_event, idle_from);
+        $crate::delegate_clock!(
+            $this, $inner; completion, watch, advance, next_event, advance_to_completion, idle_from
+        );
     };
     ($this:ident, $inner:expr; $($method:ident),+) => {
         $($crate::delegate_clock!(@$method $this, $inner);)+
@@ -75,6 +100,15 @@ macro_rules! delegate_clock {
     (@next_event $this:ident, $inner:expr) => {
         fn next_event(&$this) -> Option<$crate::SimTime> {
             $inner.next_event()
+        }
+    };
+    (@advance_to_completion $this:ident, $inner:expr) => {
+        fn advance_to_completion(
+            &mut $this,
+            until: $crate::SimTime,
+            out: &mut Vec<$crate::Completion>,
+        ) -> Option<$crate::SimTime> {
+            $inner.advance_to_completion(until, out)
         }
     };
     (@idle_from $this:ident, $inner:expr) => {

@@ -139,11 +139,13 @@ impl<T: Copy> Outstanding<T> {
     /// Of what events find out, the next one up to `until` that does not come after what is known.
     fn next_watched(&mut self, clock: &mut (impl Clocked + ?Sized), until: SimTime) -> Option<(SimTime, T)> {
         let until = self.first().map_or(until, |(known, _)| known.min(until));
-        while self.taken == self.ready.len() {
-            let event = clock.next_event().filter(|event| *event <= until)?;
-            self.advance(clock, event);
+        if self.taken == self.ready.len() {
+            self.ready.clear();
+            self.taken = 0;
+            let last = clock.advance_to_completion(until, &mut self.ready)?;
+            self.reached = self.reached.max(last);
         }
-        let done = self.ready[self.taken];
+        let done = *self.ready.get(self.taken)?;
         if done.at > until {
             return None;
         }

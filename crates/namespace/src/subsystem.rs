@@ -5,6 +5,7 @@ mod standard;
 pub use standard::{NvmSetError, SetFacts};
 
 use crate::sets::{Order, Shared};
+use nandscape_core::clock::step_to_completion;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, BlockCommand, CauseTable, Clocked, Command, Completion, Control, Extent, FlashDevice,
@@ -371,6 +372,13 @@ impl Clocked for NvmSubsystem {
 
     fn next_event(&self) -> Option<SimTime> {
         self.with_device(|device| device.next_event())
+    }
+
+    fn advance_to_completion(&mut self, until: SimTime, out: &mut Vec<Completion>) -> Option<SimTime> {
+        if self.standard.is_watching {
+            return step_to_completion(self, until, out);
+        }
+        self.with_device_mut(|device| device.advance_to_completion(until, out))
     }
 
     fn idle_from(&self) -> SimTime {
