@@ -1,53 +1,35 @@
 //! `write_iolog`: the requests of a job file one by one, in fio's iolog version 3.
 
+use super::LogFile;
 use crate::error::RunError;
 use nandscape_core::Op;
 use nandscape_jobs::JobFile;
 use nandscape_sim::Logged;
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 
 /// The log files of a run. Jobs that name one file share it, in the order of their requests. Each run begins
 /// its files anew.
 #[derive(Debug)]
 pub(super) struct IoLogs {
-    files: RefCell<Vec<LogFile>>,
+    files: RefCell<Vec<RequestFile>>,
     /// Index of the file of each job.
     of_job: Vec<Option<usize>>,
 }
 
 #[derive(Debug)]
-struct LogFile {
-    path: String,
-    out: BufWriter<File>,
+struct RequestFile {
+    file: LogFile,
     /// Files and namespaces that were named.
     opened: Vec<String>,
     last_us: u64,
-    error: Option<io::Error>,
 }
 
-impl LogFile {
+impl RequestFile {
     fn create(path: &str) -> Result<Self, RunError> {
-        let file = File::create(path).map_err(|error| failed(path, &error))?;
-        let mut log = Self {
-            path: path.to_owned(),
-            out: BufWriter::new(file),
-            opened: Vec::new(),
-            last_us: 0,
-            error: None,
-        };
-        log.keep(|out| writeln!(out, "fio version 3 iolog"));
-        Ok(log)
-    }
-
-    /// Writes, and keeps the first error for the end.
-    fn keep(&mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
-        if self.error.is_none()
-            && let Err(error) = write(&mut self.out)
-        {
-            self.error = Some(error);
-        }
+        let mut file = LogFile::create("write_iolog", path)?;
+        file.keep(|out| writeln!(out, "fio version 3 iolog"));
+        Ok(Self { file, opened: Vec::new(), last_us: 0 })
     }
 
     fn request(&mut self, request: Logged<'_>) {
@@ -56,7 +38,7 @@ impl LogFile {
         let Logged { file, offset, len, .. } = request;
         if !self.opened.iter().any(|opened| opened == file) {
             self.opened.push(file.to_owned());
-            self.keep(|out| writeln!(out, "{us} {file} add\n{us} {file} open"));
+            self.file.keep(|out| writeln!(out, "{us} {file} add\n{us} {file} open"));
         }
         let action = match request.op {
             Op::Read => "read",
@@ -64,36 +46,31 @@ impl LogFile {
             Op::Trim | Op::WriteZeroes => "trim",
             Op::Flush => "sync",
         };
-        self.keep(|out| writeln!(out, "{us} {file} {action} {offset} {len}"));
+        self.file.keep(|out| writeln!(out, "{us} {file} {action} {offset} {len}"));
     }
 
     fn finish(mut self) -> Result<(), RunError> {
         let us = self.last_us;
         for file in std::mem::take(&mut self.opened) {
-            self.keep(|out| writeln!(out, "{us} {file} close"));
+            self.file.keep(|out| writeln!(out, "{us} {file} close"));
         }
-        self.keep(Write::flush);
-        self.error.map_or(Ok(()), |error| Err(failed(&self.path, &error)))
+        self.file.finish()
     }
-}
-
-fn failed(path: &str, error: &io::Error) -> RunError {
-    RunError::Jobs(format!("write_iolog={path}: {error}"))
 }
 
 impl IoLogs {
     /// The logs that the jobs of a file ask for; `None` if there are none.
     pub fn create(file: &JobFile) -> Result<Option<Self>, RunError> {
-        let mut files: Vec<LogFile> = Vec::new();
+        let mut files: Vec<RequestFile> = Vec::new();
         let mut of_job = Vec::with_capacity(file.jobs.len());
         for job in &file.jobs {
             let Some(path) = job.logs.requests.as_deref() else {
                 of_job.push(None);
                 continue;
             };
-            let known = files.iter().position(|log| log.path == path);
+            let known = files.iter().position(|log| log.file.path == path);
             if known.is_none() {
-                files.push(LogFile::create(path)?);
+                files.push(RequestFile::create(path)?);
             }
             of_job.push(Some(known.unwrap_or(files.len() - 1)));
         }
@@ -102,11 +79,9 @@ impl IoLogs {
 
     /// Closes the files; the first error of any.
     pub fn finish(self) -> Result<(), RunError> {
-        self.files.into_inner().into_iter().try_for_each(LogFile::finish)
+        self.files.into_inner().into_iter().try_for_each(RequestFile::finish)
     }
-}
 
-impl IoLogs {
     pub fn request(&self, request: Logged<'_>) {
         if let Some(file) = self.of_job[request.job as usize] {
             self.files.borrow_mut()[file].request(request);

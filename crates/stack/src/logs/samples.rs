@@ -1,13 +1,13 @@
 //! `write_bw_log`, `write_iops_log` and `write_lat_log`: what completed when, in fio's five columns
 //! (milliseconds, value, direction, bytes of the request, priority), for its plotting scripts.
 
+use super::LogFile;
 use crate::error::RunError;
 use nandscape_jobs::JobFile;
 use nandscape_jobs::job::Logs;
 use nandscape_sim::Sample;
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 
 const MS: u64 = 1_000_000;
 const SECOND: u128 = 1_000_000_000;
@@ -36,29 +36,8 @@ const COLUMNS: [Column; 5] = [
     (|logs| &logs.latency, "write_lat_log", "slat", Value::Nothing),
 ];
 
-#[derive(Debug)]
-struct LogFile {
-    option: &'static str,
-    path: String,
-    out: BufWriter<File>,
-    error: Option<io::Error>,
-}
-
-impl LogFile {
-    fn failed(&self, error: &io::Error) -> RunError {
-        failed(self.option, &self.path, error)
-    }
-
-    /// Writes, and keeps the first error for the end.
-    fn line(&mut self, ms: u64, value: u64, direction: usize, bytes: u64) {
-        if self.error.is_none() {
-            self.error = writeln!(self.out, "{ms}, {value}, {direction}, {bytes}, 0").err();
-        }
-    }
-}
-
-fn failed(option: &str, path: &str, error: &io::Error) -> RunError {
-    RunError::Jobs(format!("{option}={path}: {error}"))
+fn line(file: &mut LogFile, ms: u64, value: u64, direction: usize, bytes: u64) {
+    file.keep(|out| writeln!(out, "{ms}, {value}, {direction}, {bytes}, 0"));
 }
 
 /// Requests of one direction that completed in a window.
@@ -90,7 +69,7 @@ impl JobLog {
                     Value::Latency => latency_ns,
                     Value::Nothing => continue,
                 };
-                files[*file].line(at_ns / MS, value, direction as usize, bytes);
+                line(&mut files[*file], at_ns / MS, value, direction as usize, bytes);
             }
             return;
         }
@@ -117,7 +96,7 @@ impl JobLog {
                     Value::Latency => sum.latency_ns / u128::from(sum.requests),
                     Value::Nothing => continue,
                 };
-                files[*file].line(end_ns / MS, value as u64, direction, 0);
+                line(&mut files[*file], end_ns / MS, value as u64, direction, 0);
             }
         }
     }
@@ -140,8 +119,7 @@ impl SampleLogs {
                 let path = format!("{prefix}_{kind}{number}.log");
                 let known = files.iter().position(|file| file.path == path);
                 if known.is_none() {
-                    let out = File::create(&path).map_err(|error| failed(option, &path, &error))?;
-                    files.push(LogFile { option, path, out: BufWriter::new(out), error: None });
+                    files.push(LogFile::create(option, &path)?);
                 }
                 log.files.push((value, known.unwrap_or(files.len() - 1)));
             }
@@ -162,9 +140,6 @@ impl SampleLogs {
         for mut job in jobs {
             job.close(job.last_ns, &mut files);
         }
-        files.into_iter().try_for_each(|mut file| {
-            let flushed = file.out.flush();
-            file.error.take().map_or(flushed, Err).map_err(|error| file.failed(&error))
-        })
+        files.into_iter().try_for_each(LogFile::finish)
     }
 }
