@@ -4,7 +4,7 @@ use super::Member;
 use super::keys::{ADMISSION, BLOCK, CLEANING, CLUSTER, EVICTION, MAP, METADATA, MODE, Typed, WAYS, names};
 use crate::metadata;
 use crate::mode::Mode;
-use crate::presets::{Choice, Preset};
+use crate::presets::{Choice, Grows, Preset};
 use nandscape_core::{ParamError, Params, Word as _, registry};
 use nandscape_policies::Map;
 use nandscape_policies::admission::{ADMISSIONS, Chain};
@@ -82,6 +82,8 @@ pub(super) fn map(own: &Params, preset: &Preset, block_bytes: u32) -> Result<Map
         Map::ClusterHashed { ways, cluster } => (ways, Some(cluster)),
     };
     let ways = own.get(WAYS).unwrap_or(ways);
+    let cluster =
+        cluster.map(|cluster| if preset.grows == Grows::Cluster { cluster.min(ways) } else { cluster });
     let blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX).max(1);
     let cluster = own.get(CLUSTER).map(blocks).or(cluster).unwrap_or_else(|| blocks(CLUSTER_BYTES));
     Ok(match name {

@@ -96,6 +96,17 @@ fn what_is_typed_stands_over_the_preset() {
 }
 
 #[test]
+fn a_cluster_of_dm_cache_of_fiu_is_no_larger_than_a_set_unless_it_was_asked_for() {
+    let map = |ways, pairs: &[(&str, &str)]| {
+        let pairs = [&[("preset", "dm-cache-fiu"), ("ways", ways)], pairs].concat();
+        Design::parse("cache.", &typed(&pairs)).unwrap().map
+    };
+    assert_eq!(map("16", &[]), Map::ClusterHashed { ways: 16, cluster: 16 });
+    assert_eq!(map("2048", &[("block", "8k")]), Map::ClusterHashed { ways: 2048, cluster: 512 });
+    assert_eq!(map("16", &[("cluster", "2MiB")]), Map::ClusterHashed { ways: 16, cluster: 512 });
+}
+
+#[test]
 fn parameters_of_a_preset_hold_for_its_own_choice_only() {
     let hits = |pairs: &[(&str, &str)]| {
         let settings = Design::parse("", &typed(pairs)).expect("a design").settings();

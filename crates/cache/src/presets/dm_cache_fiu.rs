@@ -5,8 +5,9 @@ use crate::mode::Mode;
 use nandscape_core::Info;
 use nandscape_policies::Map;
 
-/// 512 neighbouring blocks share a set. The default is write-through; the article and every published result
-/// use write-back, as does this preset, and the article's 16 ways are `ways = 16`.
+/// 512 neighbouring blocks share a set, or as many as it has slots, if these are fewer. The default is
+/// write-through; the article and every published result use write-back, as does this preset, and the
+/// article's 16 ways are `ways = 16`.
 pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "dm-cache-fiu",

@@ -39,7 +39,7 @@ pub enum Grows {
     Nothing,
     /// A set has more slots.
     Ways,
-    /// A cluster has as many blocks, and so more bytes.
+    /// A cluster has as many blocks, and so more bytes; but no more blocks than a set has slots.
     Cluster,
 }
 
