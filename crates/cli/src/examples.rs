@@ -91,7 +91,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "nandscape cache attach fast.img disk.img --name data",
         ],
     ),
-    ("cache create", &["nandscape cache create fast.img --size 256MiB --mode write-back"]),
+    (
+        "cache create",
+        &[
+            "nandscape cache create fast.img --size 256MiB --mode write-back",
+            "nandscape cache create --table '0 2097152 cache disk.img fast.img 0 8 65536 16 1' --size 260MiB",
+        ],
+    ),
     ("cache attach", &["nandscape cache attach fast.img disk.img --name data --quota 25%"]),
     ("cache detach", &["nandscape cache detach fast.img data"]),
     ("cache status", &["nandscape cache status fast.img --json"]),

@@ -1,11 +1,13 @@
 //! Caches over files and block devices: made, changed, looked at and served.
 
+mod mapped;
 mod place;
 mod serving;
 mod settings;
 mod shares;
 mod stat;
 
+pub use mapped::Mapping;
 pub use place::{MARK_SUFFIX, Place, mark_of};
 pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};

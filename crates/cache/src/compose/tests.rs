@@ -107,6 +107,20 @@ fn a_cluster_of_dm_cache_of_fiu_is_no_larger_than_a_set_unless_it_was_asked_for(
 }
 
 #[test]
+fn a_table_line_of_dm_cache_means_its_design() {
+    let design = |line: &str| {
+        let line = crate::status::TableLine::parse(line).unwrap();
+        Design::parse("cache.", &line.typed()).unwrap()
+    };
+    let article = design("0 20971520 cache /dev/sda3 /dev/sdb 0 8 65536 16 1");
+    let map = Map::ClusterHashed { ways: 16, cluster: 16 };
+    assert_eq!((article.slots, article.map, article.block_bytes), (Some(65_536), map, 4096));
+    assert_eq!((article.preset.info.name, article.mode), ("dm-cache-fiu", Mode::WriteBack));
+    let plain = design("0 9 cache a b");
+    assert_eq!((plain.map, plain.mode), (plain.preset.map, Mode::WriteThrough));
+}
+
+#[test]
 fn parameters_of_a_preset_hold_for_its_own_choice_only() {
     let hits = |pairs: &[(&str, &str)]| {
         let settings = Design::parse("", &typed(pairs)).expect("a design").settings();

@@ -1,12 +1,12 @@
 //! dm-cache of FIU (2006).
 
-use super::{Facts, Page, Printer, exact_percent, percent};
+use super::{Facts, Page, Printer, TableLine, exact_percent, percent};
 use nandscape_core::Info;
 
 pub(super) const PRINTER: Printer = Printer {
     info: Info {
         name: "dm-cache-fiu",
-        summary: "two lines, as dmsetup prints them",
+        summary: "a line each, as dmsetup prints it, and the table line that makes the cache",
         source: "dm-cache of FIU; [cache-article dm-cache]",
         params: &[],
     },
@@ -22,6 +22,9 @@ fn table(facts: &Facts<'_>) -> Page {
     page.raw(", ").paren_unit("block size", u64::from(facts.block_bytes) >> 10, "K");
     let policy = if facts.mode.makes_dirty() { "write-back" } else { "write-through" };
     page.raw(", ").put("policy", policy, policy);
+    if let Some(line) = TableLine::of(facts) {
+        page.beside("table", line.to_string());
+    }
     page
 }
 

@@ -12,9 +12,11 @@ mod flashcache;
 mod nandscape;
 mod page;
 mod rapidcache;
+mod table_line;
 
 pub use flashcache::created as flashcache_created;
 pub use page::{Field, Page, Truth, Value};
+pub use table_line::{TableField, TableLine};
 
 use crate::counters::{Counters, Gauges};
 use crate::mode::Mode;

@@ -88,6 +88,8 @@ impl Serialize for Field {
 pub struct Page {
     text: String,
     fields: Vec<Field>,
+    /// Lines that the original does not print.
+    beside: Vec<String>,
 }
 
 impl Page {
@@ -96,9 +98,12 @@ impl Page {
         self.text.trim_end_matches('\n')
     }
 
-    /// The text, followed by a line for each field that misleads.
+    /// The text, followed by what the original does not print, and a line for each field that misleads.
     pub fn text_with_truths(&self) -> String {
         let mut text = self.text().to_owned();
+        for line in &self.beside {
+            text.push_str(&["\n# ", line].concat());
+        }
         for field in &self.fields {
             if let Some(truth) = &field.truth {
                 text.push_str(&["\n# ", &field.name, ": ", &truth.value, "; ", truth.because].concat());
@@ -118,7 +123,7 @@ impl Page {
     }
 
     pub(super) fn starting(text: impl Into<String>) -> Self {
-        Self { text: text.into(), fields: Vec::new() }
+        Self { text: text.into(), ..Self::default() }
     }
 
     pub(super) fn raw(&mut self, text: &str) -> &mut Self {
@@ -129,6 +134,13 @@ impl Page {
     pub(super) fn put(&mut self, name: &str, value: impl Into<Value>, text: &str) -> &mut Self {
         self.fields.push(Field { name: name.to_owned(), value: value.into(), truth: None });
         self.raw(text)
+    }
+
+    /// A field that the original does not print.
+    pub(super) fn beside(&mut self, name: &str, value: impl Into<Value>) -> &mut Self {
+        let value = value.into();
+        self.beside.push(format!("{name}: {value}"));
+        self.put(name, value, "")
     }
 
     /// `name(value)`, as the device-mapper designs print.

@@ -43,6 +43,10 @@ fn dm_cache_of_fiu_prints_the_table_of_the_article() {
         page.text(),
         "0 20971520 cache conf: capacity(256M), associativity(16), block size(4K), write-back"
     );
+    // And, which the original does not print, the line of the article that makes this cache.
+    let line = "0 20971520 cache /dev/sda3 /dev/sdb 0 8 65536 16 1";
+    assert_eq!(page.text_with_truths(), format!("{}\n# table: {line}", page.text()));
+    assert_eq!(page.field("table").expect("a line").value, Value::from(line));
 }
 
 #[test]

@@ -9,8 +9,16 @@ use std::path::PathBuf;
 pub struct CacheCreateArgs {
     /// File or block device that is to hold cached blocks, such as a file on an SSD; a file that is not
     /// there is made.
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub fast: PathBuf,
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "table")]
+    pub fast: Option<PathBuf>,
+    /// Table line of FIU's dm-cache: '0 SECTORS cache ORIGIN CACHE PERSIST BLOCKSIZE BLOCKS WAYS WRITEBACK',
+    /// SECTORS and BLOCKSIZE in sectors; what is behind CACHE may be left out. Makes the cache and attaches
+    /// the disk; with PERSIST 1 it checks the line against the cache that is there.
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["fast", "preset", "block", "mode"])]
+    pub table: Option<String>,
+    /// Name of the volume of --table [default: that of the file].
+    #[arg(long, value_name = "NAME", requires = "table")]
+    pub name: Option<String>,
     /// Bytes to use of it, and size of a file that is to be made [default: all of what is there].
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,

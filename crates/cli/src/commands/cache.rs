@@ -1,6 +1,7 @@
 //! `nandscape cache`: one file per verb.
 
 mod advise;
+mod create;
 pub mod files;
 mod running;
 mod simulate;
@@ -13,7 +14,7 @@ pub fn run(verb: &CacheVerb, console: Console) -> Result<()> {
     match verb {
         CacheVerb::Advise(args) => advise::run(args, console),
         CacheVerb::Simulate(args) => simulate::run(args, console),
-        CacheVerb::Create(args) => files::create(args, console),
+        CacheVerb::Create(args) => create::run(args, console),
         CacheVerb::Attach(args) => files::attach(args, console),
         CacheVerb::Detach(args) => files::detach(args, console),
         CacheVerb::Status(args) => files::status(args, false, console),

@@ -250,3 +250,99 @@ fn bounds_of_what_is_held_are_named_where_they_cannot_be() {
     assert!(fs::read(site.path().join("fast")).unwrap() == before, "something has changed");
     assert!(!site.path().join("two.nandscape-cache").exists());
 }
+
+/// The line that `cache table` prints.
+fn table_line(dir: &Path, fast: &str) -> String {
+    let page = done(dir, &["cache", "table", fast]);
+    page.lines().find_map(|line| line.strip_prefix("# table: ")).expect("a line").to_owned()
+}
+
+#[test]
+fn a_table_line_makes_a_cache_whose_table_is_that_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let dir = dir.as_path();
+    disk(dir, "my disk", 1 << 20);
+    let line = format!("0 2048 cache {}/my\\ disk fast 0 8 240 16 1", dir.display());
+    done(dir, &["cache", "create", "--table", &line, "--size", "4MiB", "--name", "data"]);
+    assert_eq!(table_line(dir, "fast"), line);
+    let page = done(dir, &["cache", "table", "fast"]);
+    assert!(page.contains("0 2048 cache conf: capacity(0M), associativity(16), block size(4K), write-back"));
+    // The cache that is there is taken, if the line is its own.
+    for rest in ["1", "1 8", "1 8 240 16 1"] {
+        let line = format!("0 2048 cache {}/my\\ disk fast {rest}", dir.display());
+        let output = run(dir, &["cache", "create", "--table", &line]);
+        assert!(output.status.success(), "{rest}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("data: 1 MiB, 0 blocks cached, 0 of them dirty"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    done(dir, &["cache", "detach", "fast", "data"]);
+    // With defaults, whichever design it is.
+    fs::rename(dir.join("my disk"), dir.join("disk")).unwrap();
+    done(dir, &["cache", "create", "--table", "0 2048 cache disk again 0 8 1024", "--size", "8MiB"]);
+    let printed = table_line(dir, "again");
+    assert_eq!(printed, format!("0 2048 cache {}/disk again 0 8 1024 1024 0", dir.display()));
+    done(dir, &["cache", "detach", "again", "disk"]);
+    done(dir, &["cache", "create", "--table", &printed, "--force"]);
+    assert_eq!(table_line(dir, "again"), printed);
+}
+
+#[test]
+fn every_field_of_a_table_line_that_does_not_fit_is_named_and_nothing_changes() {
+    let site = site();
+    let dir = site.path();
+    done(dir, &["cache", "create", "--table", "0 2048 cache two fiu 0 8 64 16 1", "--size", "2MiB"]);
+    disk(dir, "free", 1 << 20);
+    let content = |name: &str| fs::read(dir.join(name)).unwrap();
+    let (files, before) = (names(dir), ["fast", "fiu", "one", "two"].map(content));
+    for (line, more, code, wanted) in [
+        ("1 2048 cache free new 0", &[][..], 2, &["--table: table field 1 (start) = '1': expected 0"][..]),
+        ("0 2047 cache free new 0 8 64 16", &["--size", "2MiB"], 2, &["field 2 (sectors) = '2047'", "2048"]),
+        ("0 2048 linear free new", &[], 2, &["field 3 (target)"]),
+        (
+            "0 2048 cache gone new 0 8 64 16",
+            &["--size", "2MiB"],
+            1,
+            &["field 4 (origin): gone", "No such file"],
+        ),
+        ("0 2048 cache one new 0 8 64 16", &["--size", "2MiB"], 1, &["one", "--force"]),
+        ("0 2048 cache free free 0 8 64 16", &[], 1, &["free"]),
+        ("0 2048 cache free .", &[], 1, &["field 5 (cache device): .", "a directory"]),
+        ("0 2048 cache free new", &[], 2, &["new is not there", "--size"]),
+        ("0 2048 cache free fiu 0 8 64 16", &[], 1, &["fiu", "1 volumes", "--force"]),
+        ("0 2048 cache free new yes", &[], 2, &["field 6 (persist) = 'yes'"]),
+        ("0 2048 cache free new 0 3", &[], 2, &["field 7 (block size in sectors) = '3'", "power of two"]),
+        (
+            "0 2048 cache free new 0 8 65536",
+            &["--size", "2MiB"],
+            1,
+            &["field 8 (blocks)", "expected at least"],
+        ),
+        ("0 2048 cache free new 0 8 64 24", &[], 2, &["field 9 (associativity) = '24'"]),
+        ("0 2048 cache free new 0 8 64 16 2", &[], 2, &["field 10 (write-back) = '2'"]),
+        (
+            "0 2048 cache free new 0 8 64 16 1",
+            &["--size", "2MiB", "--set", "ways=4"],
+            2,
+            &["cache.ways", "table line"],
+        ),
+        ("0 2048 cache free new", &["--mode", "write-back"], 2, &["--mode", "--table"]),
+        ("0 2048 cache two fiu 1", &["--force"], 2, &["persist 1", "--force"]),
+        ("0 2047 cache two fiu 1", &[], 2, &["field 2 (sectors) = '2047'"]),
+        ("0 2048 cache one fiu 1", &[], 2, &["field 4 (origin) = 'one'", "/two"]),
+        ("0 2048 cache one gone 1", &[], 1, &["field 5 (cache device): gone"]),
+        ("0 2048 cache one fast 1", &[], 2, &["field 5 (cache device) = 'fast'", "nandscape"]),
+        ("0 2048 cache two fiu 1 16", &[], 2, &["field 7 (block size in sectors) = '16': expected 8"]),
+        ("0 2048 cache two fiu 1 8 32", &[], 2, &["field 8 (blocks) = '32': expected 64"]),
+        ("0 2048 cache two fiu 1 8 64 8", &[], 2, &["field 9 (associativity) = '8': expected 16"]),
+        ("0 2048 cache two fiu 1 8 64 16 0", &[], 2, &["field 10 (write-back) = '0': expected 1"]),
+    ] {
+        fails(dir, &[&["cache", "create", "--table", line], more].concat(), code, wanted);
+    }
+    fails(dir, &["cache", "create", "fast", "--table", "0 2048 cache free new"], 2, &["--table"]);
+    fails(dir, &["cache", "create"], 2, &["<FAST>"]);
+    assert_eq!((names(dir), ["fast", "fiu", "one", "two"].map(content)), (files, before));
+}

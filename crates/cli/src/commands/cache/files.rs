@@ -2,16 +2,16 @@
 
 use super::running;
 use crate::args::{
-    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
-    CacheSetArgs, CacheStatusArgs,
+    CacheAttachArgs, CacheCleanArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs,
+    CacheStatusArgs,
 };
 use crate::console::{Console, Failure, Result};
-use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::compose::Typed;
 use nandscape_cache::metadata::Lost;
 use nandscape_cache::status::{self, Printer};
-use nandscape_core::units::{format_bytes, parse_size};
+use nandscape_core::units::format_bytes;
 use nandscape_engine::control::{Ask, ClientError};
-use nandscape_volumes::{CacheFile, CacheStat, Making};
+use nandscape_volumes::{CacheFile, CacheStat};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -43,49 +43,14 @@ pub fn pairs(flag: &str, typed: &[String]) -> Result<Typed> {
     typed.iter().map(|text| pair(text).ok_or_else(|| wrong(text))).collect()
 }
 
-pub fn create(args: &CacheCreateArgs, console: Console) -> Result<()> {
-    let mut typed = pairs("--set ", &args.sets)?;
-    for (key, value) in [("preset", &args.preset), ("block", &args.block), ("mode", &args.mode)] {
-        if let Some(value) = value {
-            typed.insert(key.to_owned(), value.clone());
-        }
-    }
-    let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
-    let size = args.size.as_deref().map(|text| {
-        let bytes = parse_size(text).ok().filter(|bytes| *bytes > 0 && bytes % 4096 == 0);
-        bytes.ok_or_else(|| {
-            Failure::usage(format!(
-                "--size {text}: expected a multiple of 4KiB (4KiB or more), such as 1GiB or 2TiB"
-            ))
-        })
-    });
-    let size = size.transpose()?;
-    if size.is_none() && !args.fast.try_exists().unwrap_or(true) {
-        return Err(Failure::usage(format!(
-            "{} is not there: expected --size SIZE to make it",
-            args.fast.display()
-        )));
-    }
-    let with = Making { replace: args.force, is_sparse: args.sparse };
-    let (_, superblock) = CacheFile::create(&args.fast, size, &design, with)?;
-    let block = u64::from(superblock.shape.block_bytes);
-    let slots = design.whole_slots(superblock.shape.slots);
-    console.note(&format!(
-        "{}: {slots} blocks of {} ({}), preset {}, {}",
-        args.fast.display(),
-        format_bytes(block),
-        format_bytes(u64::from(slots) * block),
-        design.preset.info.name,
-        design.mode.name()
-    ));
-    Ok(())
+/// The name of a volume, or that of its disk.
+pub fn name_of(name: Option<&String>, disk: &Path) -> Result<String> {
+    let name = name.cloned().or_else(|| Some(disk.file_stem()?.to_string_lossy().into_owned()));
+    name.ok_or_else(|| Failure::usage(format!("{}: expected a file or a block device", disk.display())))
 }
 
 pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<()> {
-    let name = args.name.clone().or_else(|| Some(args.disk.file_stem()?.to_string_lossy().into_owned()));
-    let name = name.ok_or_else(|| {
-        Failure::usage(format!("{}: expected a file or a block device", args.disk.display()))
-    })?;
+    let name = name_of(args.name.as_ref(), &args.disk)?;
     let mut cache = CacheFile::open(&args.fast, false)?;
     let bytes = cache.attach(&args.disk, &name, args.quota.as_deref(), args.force)?;
     console.note(&format!("{name}: {} behind {}", format_bytes(bytes), args.fast.display()));
