@@ -1,4 +1,4 @@
-//! Slots in the order in which they became dirty.
+//! Slots, or sets, in the order in which they became dirty.
 
 use nandscape_core::SimTime;
 
@@ -11,7 +11,7 @@ struct Node {
     at: SimTime,
 }
 
-/// A list through the slots, oldest first.
+/// A list through the slots or sets, oldest first.
 #[derive(Debug)]
 pub struct Ages {
     nodes: Vec<Node>,
@@ -49,6 +49,11 @@ impl Ages {
 
     pub fn at(&self, slot: u32) -> SimTime {
         self.nodes[slot as usize].at
+    }
+
+    /// The time of the last one; zero if there is none.
+    pub fn youngest_at(&self) -> SimTime {
+        if self.youngest == NONE { SimTime::ZERO } else { self.at(self.youngest) }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (u32, SimTime)> {

@@ -1,11 +1,12 @@
 //! Which blocks are dirty: how many of them in each set, which comes next on the disk, which has been so
-//! longest.
+//! longest, and which set.
 //!
 //! By place, dirty blocks are short numbers or bits in a tree (`places`), so that a run of neighbours is
 //! found at once and costs little memory: about 2.2 bytes for a block alone, and a bit for one of many in a
 //! row. By age they are a list through the slots, 16 bytes for every slot of the cache, kept only where
 //! a cleaning policy asks for ages ([`nandscape_policies::cleaning::Needs`]). By set they are counts in
-//! order, 12 bytes for each set.
+//! order, 12 bytes for each set, and a list of the sets with one age for all dirty blocks of a set takes 16
+//! bytes for each set.
 
 mod ages;
 mod places;
@@ -26,18 +27,30 @@ pub struct DirtyIndex {
     /// With one set the count says it all.
     sets: Option<Sets>,
     ages: Option<Ages>,
+    /// Sets with dirty blocks, by when one of these became dirty last.
+    set_ages: Option<Ages>,
+}
+
+/// Which ages are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Of every block.
+    pub of_blocks: bool,
+    /// Of every set.
+    pub of_sets: bool,
 }
 
 impl DirtyIndex {
     /// Of a cache with `slots` slots in sets of `ways` (all of them, where it is fully associative).
-    pub fn new(slots: u32, ways: u32, has_ages: bool) -> Self {
+    pub fn new(slots: u32, ways: u32, ages: Kept) -> Self {
         assert!(ways > 0 && slots.is_multiple_of(ways), "{slots} slots are not whole sets of {ways}");
         Self {
             places: Places::default(),
             count: 0,
             ways,
             sets: (ways < slots).then(|| Sets::new(slots / ways, ways)),
-            ages: has_ages.then(|| Ages::new(slots)),
+            ages: ages.of_blocks.then(|| Ages::new(slots)),
+            set_ages: ages.of_sets.then(|| Ages::new(slots / ways)),
         }
     }
 
@@ -47,9 +60,17 @@ impl DirtyIndex {
         if !self.places.insert(key) {
             return false;
         }
+        let set = slot / self.ways;
+        let was_dirty = self.len_of_set(set) > 0;
+        if let Some(ages) = &mut self.set_ages {
+            if was_dirty {
+                ages.remove(set);
+            }
+            ages.push_young(set, at);
+        }
         self.count += 1;
         if let Some(sets) = &mut self.sets {
-            sets.increment(slot / self.ways);
+            sets.increment(set);
         }
         if let Some(ages) = &mut self.ages {
             ages.push_young(slot, at);
@@ -62,9 +83,15 @@ impl DirtyIndex {
         if !self.places.remove(key) {
             return false;
         }
+        let set = slot / self.ways;
         self.count -= 1;
         if let Some(sets) = &mut self.sets {
-            sets.decrement(slot / self.ways);
+            sets.decrement(set);
+        }
+        if self.len_of_set(set) == 0
+            && let Some(ages) = &mut self.set_ages
+        {
+            ages.remove(set);
         }
         if let Some(ages) = &mut self.ages {
             ages.remove(slot);
@@ -83,9 +110,20 @@ impl DirtyIndex {
 
     /// The dirty block in `from` lies in `to` now, where none was.
     pub fn relabel(&mut self, from: u32, to: u32) {
-        if let Some(sets) = self.sets.as_mut().filter(|_| from / self.ways != to / self.ways) {
-            sets.decrement(from / self.ways);
-            sets.increment(to / self.ways);
+        let (source, target) = (from / self.ways, to / self.ways);
+        if let Some(sets) = self.sets.as_mut().filter(|_| source != target) {
+            if let Some(ages) = &mut self.set_ages {
+                // Its age is that of the youngest set at least, so that the list stays in order.
+                let at = ages.youngest_at();
+                if sets.count(target) == 0 {
+                    ages.push_young(target, at);
+                }
+                if sets.count(source) == 1 {
+                    ages.remove(source);
+                }
+            }
+            sets.decrement(source);
+            sets.increment(target);
         }
         if let Some(ages) = &mut self.ages {
             ages.relabel(from, to);
@@ -125,6 +163,12 @@ impl DirtyIndex {
         self.by_age().next()
     }
 
+    /// Of the sets with dirty blocks the one in which a block became dirty longest ago last, and when. `None`
+    /// if ages of sets are not kept, or nothing is dirty.
+    pub fn oldest_set(&self) -> Option<(u32, SimTime)> {
+        self.set_ages.as_ref().and_then(|ages| ages.iter().next())
+    }
+
     /// Since when a dirty slot is so. `None` if ages are not kept. Of a slot that is not dirty it means
     /// nothing.
     pub fn since(&self, slot: u32) -> Option<SimTime> {
@@ -156,7 +200,7 @@ impl DirtyIndex {
     pub fn memory_bytes(&self) -> u64 {
         self.places.memory_bytes()
             + self.sets.as_ref().map_or(0, Sets::memory_bytes)
-            + self.ages.as_ref().map_or(0, Ages::memory_bytes)
+            + [&self.ages, &self.set_ages].into_iter().flatten().map(Ages::memory_bytes).sum::<u64>()
     }
 }
 

@@ -72,6 +72,22 @@ fn apply(step: &Step, at: u64, index: &mut DirtyIndex, model: &mut Model) {
     }
 }
 
+/// When a block became dirty last in each set that has dirty ones; a block that moves to a set without any
+/// brings the age of the youngest set.
+fn stamp(sets: &mut BTreeMap<u32, u64>, before: &Model, after: &Model, at: u64) {
+    for (key, (slot, _)) in after {
+        match before.get(key) {
+            None => drop(sets.insert(slot / WAYS, at)),
+            Some((from, _)) if from != slot => {
+                let youngest = sets.values().max().copied().unwrap_or(0);
+                sets.entry(slot / WAYS).or_insert(youngest);
+            }
+            Some(_) => {}
+        }
+    }
+    sets.retain(|set, _| after.values().any(|(slot, _)| slot / WAYS == *set));
+}
+
 /// The run as found by walking.
 fn run(model: &Model, key: BlockKey, limit: u32) -> Option<(BlockKey, u32)> {
     model.get(&{ key.0 })?;
@@ -121,10 +137,15 @@ proptest! {
 
     #[test]
     fn the_index_agrees_with_a_plain_map(steps in prop::collection::vec(step(), 0..200)) {
-        let mut index = DirtyIndex::new(SLOTS, WAYS, true);
-        let mut model = Model::new();
+        let mut index = DirtyIndex::new(SLOTS, WAYS, Kept { of_blocks: true, of_sets: true });
+        let (mut model, mut sets) = (Model::new(), BTreeMap::new());
         for (at, step) in steps.iter().enumerate() {
+            let before = model.clone();
             apply(step, at as u64, &mut index, &mut model);
+            stamp(&mut sets, &before, &model, at as u64);
+            let oldest = index.oldest_set();
+            assert_eq!(oldest.map(|(_, at)| at.0), sets.values().min().copied());
+            assert!(oldest.is_none_or(|(set, at)| sets[&set] == at.0), "{oldest:?} of {sets:?}");
             if at % 40 == 0 {
                 compare(&index, &model);
             }
@@ -135,7 +156,7 @@ proptest! {
 
 #[test]
 fn a_run_over_several_chunks_is_one_and_stops_at_the_limit() {
-    let mut index = DirtyIndex::new(4096, 4096, false);
+    let mut index = DirtyIndex::new(4096, 4096, Kept::default());
     for block in 10..1000u64 {
         index.insert(BlockKey::new(3, block), block as u32, SimTime::ZERO);
     }
@@ -149,7 +170,7 @@ fn a_run_over_several_chunks_is_one_and_stops_at_the_limit() {
 
 #[test]
 fn memory_is_small_where_neighbours_are_dirty_and_nothing_when_clean() {
-    let mut index = DirtyIndex::new(1 << 16, 1 << 16, false);
+    let mut index = DirtyIndex::new(1 << 16, 1 << 16, Kept::default());
     assert_eq!(index.memory_bytes(), 0);
     for slot in 0..1 << 16 {
         index.insert(BlockKey(u64::from(slot)), slot, SimTime::ZERO);
@@ -164,7 +185,7 @@ fn memory_is_small_where_neighbours_are_dirty_and_nothing_when_clean() {
 #[test]
 fn a_block_alone_takes_two_bytes_and_lists_and_bits_hold_the_same() {
     use nandscape_core::rng::{below, seeded};
-    let mut index = DirtyIndex::new(1 << 20, 1 << 20, false);
+    let mut index = DirtyIndex::new(1 << 20, 1 << 20, Kept::default());
     let mut rng = seeded(4);
     let mut model = std::collections::BTreeSet::new();
     let mut most = [0.0_f64; 2];

@@ -10,7 +10,7 @@ use nandscape_policies::Map;
 pub(super) const PRESET: Preset = Preset {
     info: Info {
         name: "enhanceio",
-        summary: "set-associative, LRU, cleans between watermarks; dirty blocks survive a power cut",
+        summary: "set-associative, LRU, cleans between watermarks and what is old; dirty blocks survive a power cut",
         source: "EnhanceIO of STEC; [cache-article enhanceio]",
         params: &[],
     },
@@ -23,15 +23,18 @@ pub(super) const PRESET: Preset = Preset {
     modes: &[Mode::WriteAround, Mode::WriteThrough, Mode::WriteBack],
     eviction: Choice::of("lru"),
     admission: &[Choice::of("all")],
-    cleaning: &[Choice {
-        name: "watermarks",
-        params: &[
-            ("clean_high", "30%"),
-            ("clean_low", "10%"),
-            ("clean_set_high", "100%"),
-            ("clean_set_low", "30%"),
-        ],
-    }],
+    cleaning: &[
+        Choice {
+            name: "watermarks",
+            params: &[
+                ("clean_high", "30%"),
+                ("clean_low", "10%"),
+                ("clean_set_high", "100%"),
+                ("clean_set_low", "30%"),
+            ],
+        },
+        Choice { name: "set-age", params: &[("set_age", "60s"), ("set_age_per", "16GiB")] },
+    ],
     metadata: Choice::of("slots"),
     flushing: Flushing::Nothing,
     flushing_source: "eio_ttc.c, eio_process_zero_size_bio: a flush goes to both",
@@ -47,7 +50,7 @@ pub(super) const PRESET: Preset = Preset {
         ("dirty_low_threshold", "10"),
         ("dirty_set_high_threshold", "100"),
         ("dirty_set_low_threshold", "30"),
-        ("time_based_clean_interval", "1 min a 16 GiB, at most 720"),
+        ("time_based_clean_interval", "1 min a 16 GiB, at least 1"),
         ("autoclean_threshold", "128"),
     ],
 };

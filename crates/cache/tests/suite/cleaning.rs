@@ -5,6 +5,7 @@ use crate::rig;
 use nandscape_core::{Clocked, Op};
 use nandscape_disk::Keep;
 use nandscape_policies::BlockKey;
+use nandscape_policies::cleaning::Needs;
 use rig::{Rig, design};
 
 const SECOND: u64 = 1_000_000_000;
@@ -108,6 +109,35 @@ fn what_nobody_writes_any_more_is_cleaned_at_its_age_and_not_before() {
     assert!((0..50).all(|block| is_dirty(&rig, block * 9)), "those written again are young");
     rig.pass(100 * SECOND);
     assert_eq!((rig.cache.dirty(), rig.counters().idle_cleanings), (0, 100));
+}
+
+#[test]
+fn a_set_in_which_nothing_became_dirty_for_long_is_cleaned_whole() {
+    // Sets of 64 blocks in a row.
+    let pairs = [("map", "linear"), ("ways", "64"), ("cleaning", "set-age"), ("set_age", "10s")];
+    let mut rig = rig(&pairs, "disk");
+    rig.write(1000);
+    rig.pass(SECOND);
+    for block in 0..10 {
+        rig.write(block);
+        rig.write(64 + block);
+    }
+    // The pass after ten seconds finds one set that is ten seconds old.
+    rig.pass(11 * SECOND);
+    assert_eq!(rig.cache.dirty(), 20);
+    // A block that becomes dirty makes its whole set young; one that is written again does not.
+    rig.write(50);
+    rig.write(64);
+    rig.pass(7 * SECOND);
+    assert_eq!(rig.cache.dirty(), 21);
+    rig.pass(2 * SECOND);
+    assert!((0..10).all(|block| !is_dirty(&rig, 64 + block)), "the set that nothing came to");
+    assert!((0..10).all(|block| is_dirty(&rig, block)) && is_dirty(&rig, 50), "and no other");
+    // The other one is old enough after 22 seconds, and cleaned by the next pass.
+    rig.pass(8 * SECOND);
+    assert_eq!(rig.cache.dirty(), 11);
+    rig.pass(2 * SECOND);
+    assert_eq!((rig.cache.dirty(), rig.counters().idle_cleanings), (0, 22));
 }
 
 /// Since journalled blocks go to another slot when they are written again, which is not to be seen from
@@ -251,6 +281,9 @@ fn who_does_not_clean_costs_nothing() {
         let design = design(&[("preset", name)]);
         assert!(design.cleanings(4096, 512).expect(name).is_empty(), "{name}");
     }
+    let all = design(&[("preset", "enhanceio")]).cleanings(4096, 512).expect("a design");
+    let needs: Vec<_> = all.iter().map(|policy| policy.needs()).collect();
+    assert_eq!(needs, [Needs::NoAges, Needs::OfSets], "no age for each block");
     let none = rig(&[("cleaning", "none")], "disk");
     let some = rig(&[("cleaning", "idle-age")], "disk");
     assert!(none.cache.gauges().memory_bytes + 16 * 4096 <= some.cache.gauges().memory_bytes);

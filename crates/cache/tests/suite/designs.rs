@@ -51,7 +51,7 @@ fn every_design_gives_back_what_was_written_last() {
 #[test]
 fn every_cleaning_policy_loses_nothing_and_leaves_the_counters_right() {
     assert_eq!(QUICK.len(), CLEANINGS.len(), "every policy is tried");
-    let all = "set-threshold,idle-age,watermarks";
+    let all = "set-threshold,idle-age,set-age,watermarks";
     let several: &[(&str, &str)] = &[("fallow_delay", "1s"), ("clean_max_age", "2s"), ("clean_iops", "50")];
     for (number, (name, params)) in QUICK.iter().copied().chain([(all, several)]).enumerate() {
         for map in ["full", "linear"] {
@@ -78,6 +78,7 @@ fn with_cleaning_a_cache_that_is_left_alone_becomes_clean_and_the_disk_complete(
     for (name, params) in [
         ("pi-rate", &[("rate_idle", "1s")][..]),
         ("idle-age", &[("fallow_delay", "1s"), ("fallow_speed", "1000")]),
+        ("set-age", &[]),
         ("smq", &[]),
         ("cleaner", &[("cleaner_migration", "64KiB")]),
         ("alru", &[]),

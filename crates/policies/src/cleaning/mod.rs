@@ -6,6 +6,7 @@ mod cleaner;
 mod idle_age;
 mod none;
 mod pi_rate;
+mod set_age;
 mod set_threshold;
 mod smq;
 mod watermarks;
@@ -46,6 +47,9 @@ pub struct View {
     /// The set with the most dirty blocks, and how many they are; `None` without dirty blocks. Of
     /// equals, any.
     pub fullest: Option<(u32, u32)>,
+    /// Of the sets with dirty blocks the one in which a block became dirty longest ago last, and when;
+    /// `None` without dirty blocks.
+    pub oldest_set: Option<(u32, SimTime)>,
 }
 
 /// In which order blocks are taken.
@@ -100,13 +104,16 @@ impl Plan {
 /// From when on the age of a dirty block counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Needs {
-    /// The policy does not look at ages: [`View::oldest`] may be `None`, and no memory is spent on them.
+    /// The policy does not look at ages: [`View::oldest`] and [`View::oldest_set`] may be `None`, and no
+    /// memory is spent on them.
     #[default]
     NoAges,
     /// Since it became dirty.
     SinceDirty,
     /// Since it was written last: each write of a dirty block makes it the youngest.
     SinceWritten,
+    /// One age for all dirty blocks of a set ([`View::oldest_set`]): since one of them became dirty last.
+    OfSets,
 }
 
 /// Decides about cleaning.
@@ -150,6 +157,7 @@ pub static CLEANINGS: &[Entry] = &[
     watermarks::ENTRY,
     set_threshold::ENTRY,
     idle_age::ENTRY,
+    set_age::ENTRY,
     smq::ENTRY,
     cleaner::ENTRY,
     alru::ENTRY,

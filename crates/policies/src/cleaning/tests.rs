@@ -36,6 +36,7 @@ fn view(at_ns: u64, dirty: u32) -> View {
         waited: 0,
         ways: 1000,
         fullest: (dirty > 0).then_some((0, dirty)),
+        oldest_set: None,
     }
 }
 
@@ -206,6 +207,47 @@ fn fallow_blocks_go_at_their_age_and_at_the_speed_given() {
     assert_eq!(cache.begun[0], 50 * MS + 10 * SECOND);
     assert!(cache.begun.windows(2).all(|pair| pair[1] - pair[0] >= SECOND / 4));
     assert_eq!(left.last(), Some(&0));
+}
+
+#[test]
+fn a_set_is_cleaned_at_the_first_pass_that_finds_it_old_enough() {
+    let mut policy = policy_of("set-age", &[("set_age", "60s")], (1000, 100, 4096)).unwrap();
+    assert_eq!(policy.needs(), Needs::OfSets);
+    let mut plan = |at: u64, oldest: Option<(u32, u64)>, cleaning| {
+        let oldest_set = oldest.map(|(set, since)| (set, SimTime(since * SECOND)));
+        policy.plan(&View { cleaning, oldest_set, ..view(at * SECOND, 10) })
+    };
+    let wait = |at: u64| Plan { again: Some(SimTime(at * SECOND)), ..Plan::NONE };
+    let clean = |set, blocks, until: u64| Plan {
+        set: Some(set),
+        until: Some(SimTime(until * SECOND)),
+        ..Plan::of(blocks, Order::Disk)
+    };
+    assert_eq!(plan(5, None, 0), Plan::NONE);
+    // The first pass is an interval after the first block.
+    assert_eq!(plan(10, Some((3, 10)), 0), wait(70));
+    assert_eq!(plan(70, Some((3, 10)), 0), clean(3, 64, 10));
+    assert_eq!(plan(71, Some((3, 10)), 60), clean(3, 4, 10), "the pass goes on");
+    // A set that was dirty soon after it waits for nearly two intervals.
+    assert_eq!(plan(71, Some((5, 11)), 0), wait(130));
+    assert_eq!(plan(130, Some((5, 11)), 64).blocks, 0, "as many as may be are under way");
+    assert_eq!(plan(131, Some((5, 11)), 0), clean(5, 64, 70));
+    // Passes that would find nothing are left out, and one that is late is made up for.
+    assert_eq!(plan(1000, Some((7, 500)), 0), clean(7, 64, 550));
+}
+
+#[test]
+fn the_age_of_a_set_grows_with_the_cache_in_whole_multiples() {
+    let first_pass = |slots, typed: &[(&str, &str)]| {
+        let mut policy = policy_of("set-age", typed, (slots, 256, 4096)).unwrap();
+        policy.plan(&View { oldest_set: Some((0, SimTime(0))), ..view(0, 1) }).again
+    };
+    let per = [("set_age", "60s"), ("set_age_per", "1MiB")];
+    for (slots, seconds) in [(128, 60), (256, 60), (511, 60), (512, 120), (1024, 240)] {
+        assert_eq!(first_pass(slots, &per), Some(SimTime(seconds * SECOND)), "{slots} slots of 4 KiB");
+    }
+    assert_eq!(first_pass(1024, &per[..1]), Some(SimTime(60 * SECOND)));
+    assert_eq!(first_pass(1024, &[("set_age", "0s")]), None);
 }
 
 #[test]

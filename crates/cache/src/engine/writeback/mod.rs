@@ -12,7 +12,7 @@ mod tests;
 pub(super) use batch::{Begun, Part, Pending};
 
 use super::directory::{Directory, Slots};
-use crate::dirty::DirtyIndex;
+use crate::dirty::{DirtyIndex, Kept};
 use nandscape_core::SimTime;
 use nandscape_policies::BlockKey;
 use nandscape_policies::cleaning::{Cleaning, Needs, Plan, View};
@@ -78,10 +78,12 @@ impl Writeback {
             policies.into_iter().map(|policy| Member { needs: policy.needs(), policy, again: None });
         let members: Vec<Member> = members.collect();
         let has = |needs| members.iter().any(|member: &Member| member.needs == needs);
-        let index = |has_ages| DirtyIndex::new(slots.count(), ways, has_ages);
+        let index = |ages| DirtyIndex::new(slots.count(), ways, ages);
+        let since_dirty = Kept { of_blocks: has(Needs::SinceDirty), of_sets: has(Needs::OfSets) };
+        let since_written = Kept { of_blocks: true, of_sets: false };
         *self = Self {
-            dirty: (!members.is_empty()).then(|| index(has(Needs::SinceDirty))),
-            written: has(Needs::SinceWritten).then(|| index(true)),
+            dirty: (!members.is_empty()).then(|| index(since_dirty)),
+            written: has(Needs::SinceWritten).then(|| index(since_written)),
             members,
             last_request: now,
             again: now,
@@ -202,6 +204,7 @@ impl Writeback {
             waited: progress.waited,
             ways: directory.ways(),
             fullest: index.fullest_set(),
+            oldest_set: index.oldest_set(),
         })
     }
 

@@ -18,6 +18,7 @@ pub const QUICK: &[(&str, &[(&str, &str)])] = &[
     ("watermarks", &[("clean_high", "30%"), ("clean_low", "10%"), ("clean_max_age", "5s")]),
     ("set-threshold", &[("clean_threshold", "10%")]),
     ("idle-age", &[("fallow_delay", "100ms"), ("fallow_speed", "50")]),
+    ("set-age", &[("set_age", "100ms")]),
     ("smq", &[("smq_idle", "10ms")]),
     ("cleaner", &[("cleaner_migration", "16KiB")]),
     ("alru", &[("alru_wake", "10ms"), ("alru_stale", "1s"), ("alru_activity", "10ms")]),
