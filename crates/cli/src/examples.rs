@@ -100,6 +100,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("cache attach", &["nandscape cache attach fast.img disk.img --name data --quota 25%"]),
     ("cache detach", &["nandscape cache detach fast.img data"]),
+    ("cache list", &["nandscape cache list"]),
     ("cache status", &["nandscape cache status fast.img --json"]),
     ("cache table", &["nandscape cache table fast.img"]),
     ("cache clean", &["nandscape cache clean fast.img data"]),

@@ -1,8 +1,8 @@
 //! Arguments of `cache`.
 
 use super::{
-    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs,
-    CacheSetArgs, CacheStatusArgs, ReadingArgs, WORKLOAD_HELP, name,
+    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheListArgs, CacheResizeArgs,
+    CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ReadingArgs, WORKLOAD_HELP, name,
 };
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -16,6 +16,8 @@ pub enum CacheVerb {
     Attach(CacheAttachArgs),
     /// Take a volume off: what only the cache has goes to the disk, which is then complete by itself.
     Detach(CacheDetachArgs),
+    /// The caches that servers of this user serve now, in files and in memory.
+    List(CacheListArgs),
     /// What a cache holds and has done, on the page of its design; served or not.
     Status(CacheStatusArgs),
     /// How a cache is configured, on the page of its design.

@@ -82,6 +82,14 @@ pub struct CacheDetachArgs {
     pub discard_lost: bool,
 }
 
+/// Arguments of `cache list`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheListArgs {
+    /// Print JSON: for each cache the control socket of its server, and all of `cache status --json`.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `cache status` and `cache table`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheStatusArgs {

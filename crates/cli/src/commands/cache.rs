@@ -3,6 +3,7 @@
 mod advise;
 mod create;
 pub mod files;
+mod list;
 mod running;
 mod simulate;
 mod unit;
@@ -17,6 +18,7 @@ pub fn run(verb: &CacheVerb, console: Console) -> Result<()> {
         CacheVerb::Create(args) => create::run(args, console),
         CacheVerb::Attach(args) => files::attach(args, console),
         CacheVerb::Detach(args) => files::detach(args, console),
+        CacheVerb::List(args) => list::run(args, console),
         CacheVerb::Status(args) => files::status(args, false, console),
         CacheVerb::Table(args) => files::status(args, true, console),
         CacheVerb::Clean(args) => files::clean(args, console),

@@ -3,7 +3,7 @@
 use crate::console::{Failure, Result};
 use nandscape_engine::control::{Client, running};
 use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, FileError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a cache in memory is called where the file of another one is named.
 pub const IN_MEMORY: &str = "ram";
@@ -39,12 +39,26 @@ fn in_memory() -> Result<(Client, CacheStat)> {
     }
 }
 
+/// Every cache that a server of this user serves, with the control socket of the server.
+pub fn all() -> Result<Vec<(PathBuf, CacheStat)>> {
+    let sockets = running().map_err(Failure::run)?;
+    let asked = sockets.into_iter().filter_map(|socket| {
+        let (_, stat) = ask(&socket)?;
+        Some((socket, stat))
+    });
+    Ok(asked.collect())
+}
+
 /// Servers that have this cache, and can be asked.
 fn serving(path: &Path) -> impl Iterator<Item = (Client, CacheStat)> {
-    running().unwrap_or_default().into_iter().filter_map(move |socket| {
-        let mut client = Client::connect(&socket).ok()?;
-        let (document, _) = client.stat().ok()?;
-        let stat = serde_json::from_value::<CacheStat>(document.get("cached")?.clone()).ok()?;
-        (stat.fast == path).then_some((client, stat))
-    })
+    let all = running().unwrap_or_default().into_iter();
+    all.filter_map(|socket| ask(&socket)).filter(move |(_, stat)| stat.fast == path)
+}
+
+/// The cache of a server; `None` if it has none, or has ended.
+fn ask(socket: &Path) -> Option<(Client, CacheStat)> {
+    let mut client = Client::connect(socket).ok()?;
+    let (document, _) = client.stat().ok()?;
+    let stat = serde_json::from_value::<CacheStat>(document.get("cached")?.clone()).ok()?;
+    Some((client, stat))
 }
