@@ -165,6 +165,7 @@ fn run_options<'a>(
     conditions(output)?;
     Ok(RunOptions {
         stop: Some(&STOP),
+        marks: &[],
         with_series: wanted.iter().any(|(output, _)| output.wants_series),
         interval_ns: interval_ns(output)?,
         with_detail: output.detail,

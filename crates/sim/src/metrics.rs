@@ -120,6 +120,23 @@ pub struct Sample {
     pub write_latency: LogHistogram,
 }
 
+impl Sample {
+    /// What the counters say now, without latencies.
+    fn now(subsystem: &dyn Subsystem, requests: u64, simulated_ns: u64) -> Self {
+        let layer = sums::first(subsystem).first();
+        Self {
+            requests,
+            simulated_ns,
+            host: subsystem.inspect().host_counts(0),
+            causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
+            ftl: layer.map(nandscape_core::Mapping::stats).unwrap_or_default(),
+            cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
+            read_latency: LogHistogram::default(),
+            write_latency: LogHistogram::default(),
+        }
+    }
+}
+
 /// One request, for the per-request chart.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSample {
@@ -148,6 +165,8 @@ pub struct Series {
     pub program_counts: Option<Vec<u32>>,
     /// Erases per block during the counted part, in the order of `wear.per_block`.
     pub erase_counts: Vec<u32>,
+    /// Points at the times that were asked for, whose latencies are empty.
+    pub marks: Vec<Sample>,
 }
 
 /// Points of a series; when there would be more, every second is merged into its successor.
@@ -166,6 +185,7 @@ pub struct Recorder {
     completed: u64,
     last_completion: SimTime,
     series: Option<SeriesRecorder>,
+    marks: Vec<Sample>,
 }
 
 #[derive(Debug)]
@@ -189,6 +209,7 @@ impl Recorder {
             zone: None,
             completed: 0,
             last_completion: SimTime::ZERO,
+            marks: Vec::new(),
             series: with_series.then(|| SeriesRecorder {
                 series: Series { interval_bytes: FIRST_INTERVAL, request_stride: 1, ..Series::default() },
                 bytes: 0,
@@ -243,6 +264,12 @@ impl Recorder {
         }
     }
 
+    /// A point of its own, whether there is a series or not.
+    pub fn mark(&mut self, subsystem: &dyn Subsystem, start: SimTime) {
+        let simulated_ns = self.last_completion.since(start).0;
+        self.marks.push(Sample::now(subsystem, self.completed, simulated_ns));
+    }
+
     /// How zones stood, if the series was asked for and there are any.
     pub fn take_zones(&mut self, subsystem: &dyn Subsystem, start: SimTime) -> Option<ZoneHistory> {
         let end_ns = self.last_completion.since(start).0;
@@ -278,11 +305,14 @@ impl Recorder {
             .as_ref()
             .is_some_and(|s| s.series.samples.last().is_none_or(|last| last.requests < self.completed));
         let (requests, simulated_ns) = (self.completed, self.last_completion.since(start).0);
-        let mut recorder = self.series?;
+        let marks = self.marks;
+        let Some(mut recorder) = self.series else {
+            return (!marks.is_empty()).then(|| Series { marks, ..Series::default() });
+        };
         if is_stale {
             recorder.sample(subsystem, requests, simulated_ns);
         }
-        let mut series = recorder.series;
+        let mut series = Series { marks, ..recorder.series };
         let counts = sums::first(subsystem).first().and_then(|layer| layer.device().tally().program_counts);
         series.program_counts = counts.map(<[u32]>::to_vec);
         Some(series)
@@ -315,18 +345,11 @@ impl SeriesRecorder {
         if self.series.samples.len() == MAX_SAMPLES {
             self.thin_out();
         }
-        let layer = sums::first(subsystem).first();
-        let sample = Sample {
-            requests,
-            simulated_ns,
-            host: subsystem.inspect().host_counts(0),
-            causes: layer.map(|layer| *layer.device().counters()).unwrap_or_default(),
-            ftl: layer.map(nandscape_core::Mapping::stats).unwrap_or_default(),
-            cache: subsystem.inspect().cache().as_ref().map(CachePoint::of),
+        self.series.samples.push(Sample {
             read_latency: self.read_latency.clone(),
             write_latency: self.write_latency.clone(),
-        };
-        self.series.samples.push(sample);
+            ..Sample::now(subsystem, requests, simulated_ns)
+        });
         self.read_latency.clear();
         self.write_latency.clear();
         self.next_at = self.bytes + self.series.interval_bytes;

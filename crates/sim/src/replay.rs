@@ -46,6 +46,9 @@ pub struct ReplayOptions<'a> {
     pub seed: u64,
     /// Collect the series and single requests.
     pub with_series: bool,
+    /// Time stamps of the workload, in their order: before the first request that is not before one of them,
+    /// a point of its own is added to the series.
+    pub marks: &'a [SimTime],
     /// Give the erase count of every block in the result.
     pub with_detail: bool,
     /// Set from outside to stop early; the result is then marked partial.
@@ -128,7 +131,7 @@ pub fn replay(
     let end = match unprepared {
         // Nothing was counted, and the document says why: in a comparison the other runs go on.
         Some(failure) => End { failure: Some(failure), ..End::default() },
-        None => runner.run(workload, options.pacing, &mut recorder, expected)?,
+        None => runner.run(workload, options, &mut recorder, expected)?,
     };
     let mut ended = recorder.last_completion();
     if end.failure.is_some() {
@@ -338,10 +341,11 @@ impl<'a> Runner<'a> {
     fn run(
         &mut self,
         workload: &mut dyn TraceReader,
-        pacing: Pacing,
+        options: &ReplayOptions<'_>,
         recorder: &mut Recorder,
         expected: Option<u64>,
     ) -> Result<End> {
+        let (pacing, mut marks) = (options.pacing, options.marks);
         let mut end = End::default();
         let mut now = SimTime::ZERO;
         let mut origin = None;
@@ -389,6 +393,10 @@ impl<'a> Runner<'a> {
             // outstanding.
             if recorder.wants_sample(end.start) {
                 recorder.sample(self.subsystem, end.start);
+            }
+            while let Some((mark, later)) = marks.split_first().filter(|(mark, _)| record.at >= **mark) {
+                (_, marks) = (mark, later);
+                recorder.mark(self.subsystem, end.start);
             }
             if let Err(error) = self.issue(&record, now, recorder) {
                 end.failure = Some(failure(end.issued, &record, &error));

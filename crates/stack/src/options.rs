@@ -4,7 +4,7 @@ use crate::config::StackConfig;
 use crate::error::RunError;
 use crate::state::StateUse;
 use crate::trust::tell_few_blocks;
-use nandscape_core::units;
+use nandscape_core::{SimTime, units};
 use nandscape_ftl::page_map;
 use nandscape_sim::{LifetimeResult, Progress, RunResult};
 use std::sync::atomic::AtomicBool;
@@ -16,6 +16,8 @@ pub struct RunOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// Collect the series.
     pub with_series: bool,
+    /// Time stamps of a trace or generator at which the series is to have points of their own.
+    pub marks: &'a [SimTime],
     /// Interval of the series of a job file; `None` for one that grows with the run.
     pub interval_ns: Option<u64>,
     /// Erase count of every block in the result.
@@ -40,6 +42,7 @@ impl Default for RunOptions<'_> {
         Self {
             stop: None,
             with_series: false,
+            marks: &[],
             interval_ns: None,
             with_detail: false,
             count_programs: false,

@@ -279,6 +279,7 @@ fn replay_on(
         until_steady: is_repeated(config).then_some(UntilSteady(&again)),
         seed: config.seed,
         with_series: options.with_series,
+        marks: options.marks,
         with_detail: options.with_detail,
         stop: options.stop,
     };

@@ -217,6 +217,7 @@ fn overloaded(workload: &str, pairs: &[(&str, &str)]) -> f64 {
         until_steady: None,
         seed: 1,
         with_series: false,
+        marks: &[],
         with_detail: false,
         stop: None,
     };

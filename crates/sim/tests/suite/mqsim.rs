@@ -48,6 +48,7 @@ fn run<S: Scheduler + Send + 'static>(workload: &str) -> RunResult {
         until_steady: None,
         seed: 1,
         with_series: false,
+        marks: &[],
         with_detail: false,
         stop: None,
     };

@@ -80,6 +80,7 @@ fn run_with<S: Scheduler + Send + 'static>(
         until_steady: None,
         seed: 1,
         with_series: true,
+        marks: &[],
         with_detail: true,
         stop,
     };
@@ -119,6 +120,7 @@ fn points_of_the_series_count_the_requests_whose_time_they_give() {
         until_steady: None,
         seed: 1,
         with_series: true,
+        marks: &[],
         with_detail: false,
         stop: None,
     };

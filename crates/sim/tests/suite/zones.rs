@@ -73,6 +73,7 @@ fn run(subsystem: &mut dyn Subsystem, records: Vec<IoRecord>) -> RunResult {
         until_steady: None,
         seed: 1,
         with_series: true,
+        marks: &[],
         with_detail: false,
         stop: None,
     };

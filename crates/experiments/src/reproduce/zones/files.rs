@@ -9,8 +9,9 @@
 
 use crate::Result;
 use crate::reproduce::{Context, Done, Reproduction, Sabotage, Table, experiment};
-use nandscape_core::{Cause, words};
+use nandscape_core::{Cause, SimTime, words};
 use nandscape_report::{RowKind, Run};
+use nandscape_sim::metrics::Sample;
 use nandscape_stack::RunOptions;
 use nandscape_stack::config::StackConfig;
 use std::fmt::Display;
@@ -152,8 +153,6 @@ pub struct Point {
     system: System,
     /// Thousandths of a zone.
     table: u32,
-    /// 1: filled; 2: then overwritten.
-    turns: u32,
     change: Change,
     scale: Scale,
     seed: u64,
@@ -209,37 +208,43 @@ const RATE: f64 = 10.0 * 1_048_576.0;
 const USER_RATE: f64 = 80e6;
 
 impl Point {
-    fn new(context: &Context<'_>, system: System, turns: u32, change: Change) -> Self {
+    fn new(context: &Context<'_>, system: System, change: Change) -> Self {
         let scale = context.scale(FULL, SMALL);
-        Self { system, table: system.table(), turns, change, scale, seed: context.seed }
+        Self { system, table: system.table(), change, scale, seed: context.seed }
     }
 
     fn label(&self) -> String {
-        format!(
-            "{}, {} turns, tables of {} thousandths of a zone",
-            self.system.name(),
-            self.turns,
-            self.table
-        )
+        format!("{}, tables of {} thousandths of a zone", self.system.name(), self.table)
     }
 
-    fn load(&self) -> String {
-        let Scale { zones, .. } = self.scale;
-        let pages = |zones: f64| (f64::from(self.scale.zone_pages()) * zones) as u64 * PAGE;
-        let table = pages(f64::from(self.table) / 1000.0);
+    fn pages(&self, zones: f64) -> u64 {
+        (f64::from(self.scale.zone_pages()) * zones) as u64 * PAGE
+    }
+
+    /// Bytes of keys and values.
+    fn keys(&self) -> u64 {
         let keys = self.scale.keys() * if self.change == Change::HalfEmpty { 0.5 } else { 1.0 };
+        self.pages(keys * f64::from(self.scale.zones))
+    }
+
+    /// Bytes that a user writes each second of the load's own clock.
+    fn rate(&self) -> f64 {
+        if self.change == Change::Reads { RATE } else { (USER_RATE * self.scale.factor()).round() }
+    }
+
+    /// Every key is written once, and then as many again.
+    fn load(&self) -> String {
+        let pages = |zones: f64| self.pages(zones);
+        let table = pages(f64::from(self.table) / 1000.0);
         let larger = if self.change == Change::Buffers { f64::from(self.table / EIGHTH) } else { 1.0 };
-        let (rate, reads) = match self.change {
-            Change::Reads => (RATE, ",read=10%,merge_reads=false"),
-            _ => (USER_RATE * self.scale.factor(), ""),
-        };
+        let reads = if self.change == Change::Reads { ",read=10%,merge_reads=false" } else { "" };
         format!(
-            "lsm:span={},turns={},table={table},memory={},base={},ratio=4,jobs=8,piece={},rate={rate:.0}{reads}",
-            pages(keys * f64::from(zones)),
-            self.turns,
+            "lsm:span={},turns=2,table={table},memory={},base={},ratio=4,jobs=8,piece={},rate={:.0}{reads}",
+            self.keys(),
             pages(1.875 / larger),
             pages(3.75),
             pages(1.0 / 128.0),
+            self.rate(),
         )
     }
 
@@ -306,50 +311,50 @@ impl Point {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Run> {
-        context.replay(&self.config(context)?, &self.load(), self.label(), RunOptions::default())
+        let filled = SimTime((self.keys() as f64 / self.rate() * 1e9) as u64);
+        let options = RunOptions { marks: &[filled], ..RunOptions::default() };
+        context.replay(&self.config(context)?, &self.load(), self.label(), options)
     }
 }
 
-/// A system that was filled, and one that was then overwritten.
+/// A system that was filled and then overwritten.
 struct Measured {
     system: System,
-    filled: Arc<Run>,
-    whole: Arc<Run>,
+    run: Arc<Run>,
 }
 
 impl Measured {
     fn all(context: &Context<'_>, points: &[(System, Change)]) -> Result<Vec<Self>> {
-        let points = points
-            .iter()
-            .flat_map(|&(system, change)| [1, 2].map(|turns| Point::new(context, system, turns, change)));
-        let points: Vec<Point> = points.collect();
+        let points: Vec<Point> =
+            points.iter().map(|&(system, change)| Point::new(context, system, change)).collect();
         let runs = context.files.all(&points, |point| point.run(context))?;
-        let pairs = points.chunks(2).zip(runs.chunks(2));
-        Ok(pairs
-            .map(|(points, runs)| Self {
-                system: points[0].system,
-                filled: Arc::clone(&runs[0]),
-                whole: Arc::clone(&runs[1]),
-            })
-            .collect())
+        let each = points.iter().zip(runs);
+        Ok(each.map(|(point, run)| Self { system: point.system, run }).collect())
+    }
+
+    /// When the last key had been written for the first time.
+    fn filled(&self) -> &Sample {
+        &self.run.series.as_ref().expect("a mark was asked for").marks[0]
     }
 
     fn fill_s(&self) -> f64 {
-        self.filled.result.speed.time.simulated_ns as f64 / 1e9
+        self.filled().simulated_ns as f64 / 1e9
     }
 
     fn overwrite_s(&self) -> f64 {
-        self.whole.result.speed.time.simulated_ns as f64 / 1e9 - self.fill_s()
+        self.run.result.speed.time.simulated_ns as f64 / 1e9 - self.fill_s()
     }
 
     /// Pages that were programmed while it was overwritten: by the drive for itself, by the store for itself,
     /// and all.
     fn programs(&self) -> [f64; 3] {
-        let of = |run: &Run, cause: Cause| {
-            run.result.flash.by_cause.get(cause.name()).map_or(0, |counts| counts.programs) as f64
+        let filled = self.filled().causes;
+        let flash = &self.run.result.flash;
+        let more = |cause: Cause| {
+            let all = flash.by_cause.get(cause.name()).map_or(0, |counts| counts.programs);
+            (all - filled.get(cause).programs) as f64
         };
-        let more = |cause: Cause| of(&self.whole, cause) - of(&self.filled, cause);
-        let all = (self.whole.result.flash.programs - self.filled.result.flash.programs) as f64;
+        let all = (flash.programs - filled.total().programs) as f64;
         let (collected, cleaned) = (more(Cause::Gc), more(Cause::Clean));
         match self.system {
             System::ZoneFiles => [more(Cause::Finish), collected, all],
@@ -363,8 +368,7 @@ impl Measured {
         let into = match self.system {
             // Blocks that do not fill a page are rounded up by the drive.
             System::Xfs | System::XfsStreams => {
-                (self.whole.result.host.write_bytes - self.filled.result.host.write_bytes) as f64
-                    / PAGE as f64
+                (self.run.result.host.write_bytes - self.filled().host.write_bytes) as f64 / PAGE as f64
             }
             _ => all - drive,
         };
@@ -397,8 +401,7 @@ fn seconds(name: &str, published: f64, fast: f64, slow: f64) -> String {
 /// What was put in.
 fn inputs(context: &Context<'_>, full: &Measured, out: &mut Table) {
     let scale = context.scale(FULL, SMALL);
-    let live =
-        full.whole.result.between.objects.as_ref().map_or(f64::NAN, |objects| objects.live_bytes as f64);
+    let live = full.run.result.between.objects.as_ref().map_or(f64::NAN, |objects| objects.live_bytes as f64);
     out.row(SECTION_5_3, "data set, of the zones")
         .number("%", 80.0, live / scale.capacity() * 100.0)
         .kind(RowKind::Input)
@@ -508,7 +511,7 @@ fn tails(context: &Context<'_>, out: &mut Table) -> Done {
         (System::Xfs, f64::NAN),
     ];
     let points =
-        systems.map(|(system, _)| Point::new(context, streamed(context, system), 2, Change::Reads)).to_vec();
+        systems.map(|(system, _)| Point::new(context, streamed(context, system), Change::Reads)).to_vec();
     let runs = context.files.all(&points, |point| point.run(context))?;
     let reads: Vec<_> = runs.iter().map(|run| &run.result.latency_ns.read).collect();
     let us = |ns: u64| ns as f64 / 1e3;
@@ -548,7 +551,7 @@ fn tables(context: &Context<'_>, out: &mut Table) -> Done {
     ];
     let points: Vec<Point> = sizes
         .iter()
-        .map(|&(table, ..)| Point { table, ..Point::new(context, System::ZoneFiles, 2, change) })
+        .map(|&(table, ..)| Point { table, ..Point::new(context, System::ZoneFiles, change) })
         .collect();
     let runs = context.files.all(&points, |point| point.run(context))?;
     let scale = context.scale(FULL, SMALL);
