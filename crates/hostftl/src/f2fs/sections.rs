@@ -36,8 +36,6 @@ pub(super) struct Info {
     pub log: u8,
     pub is_touched: bool,
     pub valid: u32,
-    /// Blocks that are valid or were at the last checkpoint: what cannot be written.
-    pub taken: u32,
     /// When it was written last, in blocks written.
     pub written: u64,
     /// Place in the list of its log.
@@ -74,6 +72,9 @@ pub(super) struct Sections {
     blocks: u32,
     pub owners: Vec<Owner>,
     pub infos: Vec<Info>,
+    /// Blocks of sections that are valid or were at the last checkpoint: what cannot be written. By itself,
+    /// since thousands are looked at for a section with holes.
+    taken: Vec<u32>,
     pub logs: [Log; LOGS_MAX],
     /// Used sections by log, and where the last search in each ended.
     listed: [Vec<u32>; LOGS_MAX],
@@ -94,8 +95,7 @@ impl Sections {
     pub fn new(layout: &Layout) -> Self {
         let (sections, blocks) = (layout.sections, layout.section_blocks);
         let words = (blocks as usize).div_ceil(64);
-        let info =
-            Info { state: State::Free, log: 0, is_touched: false, valid: 0, taken: 0, written: 0, listed: 0 };
+        let info = Info { state: State::Free, log: 0, is_touched: false, valid: 0, written: 0, listed: 0 };
         Self {
             valid: vec![0; words * sections as usize],
             kept: vec![0; words * sections as usize],
@@ -103,6 +103,7 @@ impl Sections {
             blocks,
             owners: vec![Owner { node: NONE, slot: 0 }; sections as usize * blocks as usize],
             infos: vec![info; sections as usize],
+            taken: vec![0; sections as usize],
             logs: [Log { section: NONE, next: 0, in_holes: false }; LOGS_MAX],
             listed: Default::default(),
             searched: [0; LOGS_MAX],
@@ -214,7 +215,7 @@ impl Sections {
         self.live += u64::from(blocks);
         let info = &mut self.infos[section as usize];
         info.valid += blocks;
-        info.taken += blocks;
+        self.taken[section as usize] += blocks;
         info.written = self.now;
         self.touch(section);
         self.logs[log].next = next + blocks;
@@ -271,7 +272,7 @@ impl Sections {
         let section = place / self.blocks;
         let info = &mut self.infos[section as usize];
         info.valid -= 1;
-        info.taken -= u32::from(!is_kept);
+        self.taken[section as usize] -= u32::from(!is_kept);
         let is_empty = info.valid == 0 && info.state == State::Used;
         self.live -= 1;
         self.touch(section);
@@ -285,33 +286,42 @@ impl Sections {
     pub fn find(&mut self, logs: std::ops::Range<usize>, search: Search) -> Option<u32> {
         let mut best: Option<(u64, u32)> = None;
         for log in logs {
-            let (list, from) = (&self.listed[log], self.searched[log]);
-            let count = list.len().min(SEARCH);
-            for index in 0..count {
-                let section = list[(from + index) % list.len()];
-                let Some(cost) = self.cost(section, search) else { continue };
-                if best.is_none_or(|(least, _)| cost < least) {
+            let list = &self.listed[log];
+            if list.is_empty() {
+                self.searched[log] = 0;
+                continue;
+            }
+            let (from, count) = (self.searched[log] % list.len(), list.len().min(SEARCH));
+            let (before, behind) = list.split_at(from);
+            // Not a loop, which would ask after each section which of the two parts it is in.
+            behind.iter().chain(before).take(count).for_each(|&section| {
+                if let Some(cost) = self.cost(section, search)
+                    && best.is_none_or(|(least, _)| cost < least)
+                {
                     best = Some((cost, section));
                 }
-            }
-            self.searched[log] = if list.is_empty() { 0 } else { (from + count) % list.len() };
+            });
+            self.searched[log] = (from + count) % list.len();
         }
         best.map(|(_, section)| section)
     }
 
     /// What it costs to take a section; nothing is gained from one without a value.
     fn cost(&self, section: u32, search: Search) -> Option<u64> {
+        let taken = self.taken[section as usize];
+        if search == Search::Holes {
+            return (taken < self.blocks).then_some(taken.into());
+        }
         let info = &self.infos[section as usize];
         match search {
-            Search::Holes => (info.taken < self.blocks).then_some(info.taken.into()),
             _ if info.valid == self.blocks => None,
-            Search::Cleaning => Some(info.valid.into()),
             Search::Background => {
                 // Benefit over cost is (1 - u) * age / (1 + u), in percent of use.
                 let used = u64::from(info.valid) * 100 / u64::from(self.blocks);
                 let age = (self.now - info.written) * 100 / self.now.max(1);
                 Some(u64::MAX - (100 - used) * age * 1000 / (100 + used))
             }
+            _ => Some(info.valid.into()),
         }
     }
 
@@ -358,7 +368,7 @@ impl Sections {
                 freed(run.0, run.1);
             }
             let info = &mut self.infos[section as usize];
-            (info.taken, info.is_touched) = (info.valid, false);
+            (self.taken[section as usize], info.is_touched) = (info.valid, false);
         }
     }
 
@@ -394,13 +404,16 @@ impl Sections {
                 |bits: &dyn Fn(usize) -> u64| words.clone().map(|at| bits(at).count_ones()).sum::<u32>();
             assert_eq!(info.valid, ones(&|at| self.valid[at]), "valid blocks of section {section}");
             let taken = ones(&|at| self.valid[at] | self.kept[at]);
-            assert_eq!(info.taken, taken, "blocks of section {section} that cannot be written");
+            assert_eq!(
+                self.taken[section as usize], taken,
+                "blocks of section {section} that cannot be written"
+            );
             live += u64::from(info.valid);
             let is_open = self.logs.iter().filter(|log| log.section == section).count();
             assert_eq!(is_open, usize::from(info.state == State::Open), "logs in section {section}");
             let is_listed = self.listed[usize::from(info.log)].get(info.listed as usize) == Some(&section);
             assert!(info.state != State::Used || is_listed, "section {section} is in no list");
-            assert!(info.state != State::Free || info.taken == 0, "free section {section} is in use");
+            assert!(info.state != State::Free || taken == 0, "free section {section} is in use");
         }
         assert_eq!(live, self.live, "valid blocks of all sections");
         let count = |state| self.infos.iter().filter(|info| info.state == state).count();
