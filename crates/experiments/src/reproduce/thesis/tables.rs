@@ -4,6 +4,9 @@
 use super::super::{Context, Sabotage};
 use super::lab::{Device, Load, Measured, Point, Strategy, mixed_up, strategies, thesis};
 use super::{Done, Table};
+use nandscape_core::units::format_bytes;
+use nandscape_stack::RunOptions;
+use std::fmt::Display;
 
 const RATES: &str = "[thesis table 4.2]";
 const MAPS: &str = "[thesis 4.3]";
@@ -158,6 +161,11 @@ pub fn table_sizes(context: &Context<'_>, out: &mut Table) -> Done {
         let measured = run.result().layer.map.table_bytes as f64;
         out.row(MAPS, name).number("B", bytes, measured).within(bytes..=bytes);
     }
+    let (of_4_tib, capacity) = large_table(context)?;
+    out.row("[thesis 3.2.1.1]", "PM_GCL: mapping table, 4 TiB")
+        .number("MiB", 1024.0, of_4_tib)
+        .within(1024.0..=1024.0)
+        .note(format!("of a device of {capacity}, in proportion"));
     for (run, printed, note) in [
         (&runs[0], 4096.0, ""),
         (&runs[2], 131_702.0, "printed with two digits swapped: 512 MiB over 4 KiB is 131072"),
@@ -169,6 +177,24 @@ pub fn table_sizes(context: &Context<'_>, out: &mut Table) -> Done {
         out.row(MAPS, name).number("", printed, share).within(0.99 * printed..=1.01 * printed).note(note);
     }
     Ok(())
+}
+
+/// MiB of the mapping table of a device of 4 TiB, and which device was built for it.
+fn large_table(context: &Context<'_>) -> crate::Result<(f64, String)> {
+    const WHOLE: f64 = 4.0 * 1024.0 * 1024.0;
+    let strategy = if context.is_sabotaged { Strategy::SbmGcl } else { Strategy::PmGcl };
+    let blocks = context.scale(4096, 64);
+    let keys: [(&str, &dyn Display); 3] = [
+        ("ftl.kind", &strategy.ftl()),
+        ("device.pages_per_block", &1024),
+        ("device.blocks_per_plane", &blocks),
+    ];
+    let config = context.config(Some("thesis"), &keys)?;
+    let run =
+        context.replay(&config, "sequential:count=1,bs=32KiB", "4 TiB".to_owned(), RunOptions::default())?;
+    let mib = |bytes: u64| bytes as f64 / 1024.0 / 1024.0;
+    let usable = run.result.cost.usable_bytes;
+    Ok((mib(run.result.layer.map.table_bytes) * WHOLE / mib(usable), format_bytes(usable)))
 }
 
 /// Strategies from the fastest to the slowest.
