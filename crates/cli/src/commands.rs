@@ -28,7 +28,7 @@ use nandscape_report::{
     write_atomically,
 };
 use nandscape_sim::Progress;
-use nandscape_stack::{RunOptions, Sources, Typed};
+use nandscape_stack::{RunOptions, Sources, StackConfig, Typed};
 use nandscape_trace::OpenOptions;
 use std::path::{Path, PathBuf};
 
@@ -61,13 +61,15 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
     Ok(typed)
 }
 
-/// The drive that traces are replayed on if nothing is said of the device, the share of it that they fill,
-/// and what is said of that.
+/// The drive that traces are replayed on if nothing is said of the device, the share of it that they fill, and
+/// of what they touch the share that a cache holds.
 const DRIVE: &str = "dc-tlc-28op";
 const FULL: &str = "90%";
-const WHICH: &str = "; the default is dc-tlc-28op with --fit 90%, which --device and --fit change";
+const CACHED: &str = "10%";
 /// Tables whose keys leave the drive what it is, or change it, but for those that name another one or a size.
 const ITS_TABLES: [&str; 4] = ["workload.", "host.", "device.", "ftl."];
+/// And of caches.
+const TABLES_OF_CACHES: [&str; 2] = ["cache.", "disk."];
 const OTHER_DRIVES: [&str; 6] = [
     "device.preset",
     "device.scale",
@@ -77,29 +79,75 @@ const OTHER_DRIVES: [&str; 6] = [
     "ftl.kind",
 ];
 
-/// Whether no device is named, nor its size, and all workloads can say how large it has to be.
-fn takes_default_drive(stack: &StackArgs, fit: &FitArgs, workloads: &[String]) -> Result<bool> {
-    let device = &stack.device;
-    let names = [&device.config, &device.device, &device.stack, &device.scale, &fit.fit];
-    let is_its_own = |pair: &String| {
-        let key = pair.split('=').next().unwrap_or_default().trim();
-        ITS_TABLES.iter().any(|table| key.starts_with(table)) && !OTHER_DRIVES.contains(&key)
-    };
-    if names.iter().any(|name| name.is_some()) || !device.sets.iter().all(is_its_own) {
-        return Ok(false);
-    }
-    let config = typed(stack, None)?.check()?;
-    for workload in workloads {
-        if !nandscape_stack::has_footprint(&config, workload)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// What is assumed where nothing is said of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DefaultDrive {
+    /// Nothing.
+    No,
+    /// A drive that the workload fills.
+    Filled,
+    /// A drive for a cache of a part of what the workload touches.
+    UnderCache,
 }
 
-fn take_default_drive(stack: &mut StackArgs, fit: &mut FitArgs) {
-    stack.device.device = Some(DRIVE.to_owned());
-    fit.fit = Some(FULL.to_owned());
+impl DefaultDrive {
+    /// What these flags leave to be assumed: nothing if a device is named, or its size, or if a workload
+    /// cannot say how large it has to be. `config` is asked for one of those that are to be run.
+    fn of(
+        stack: &StackArgs,
+        fit: &FitArgs,
+        workloads: &[String],
+        config: impl FnOnce() -> Result<StackConfig>,
+    ) -> Result<Self> {
+        let device = &stack.device;
+        let names = [&device.config, &device.device, &device.stack, &device.scale, &fit.fit];
+        if names.iter().any(|name| name.is_some()) {
+            return Ok(Self::No);
+        }
+        let config = config()?;
+        let is_cached = config.cache.as_ref().is_some_and(|cache| cache.design.is_some());
+        if config.cache.is_some() && !is_cached {
+            return Ok(Self::No);
+        }
+        let tables = ITS_TABLES.iter().chain(TABLES_OF_CACHES.iter().filter(|_| is_cached));
+        let tables: Vec<&str> = tables.copied().collect();
+        let is_its_own = |pair: &String| {
+            let key = pair.split('=').next().unwrap_or_default().trim();
+            tables.iter().any(|table| key.starts_with(table)) && !OTHER_DRIVES.contains(&key)
+        };
+        if !device.sets.iter().all(is_its_own) {
+            return Ok(Self::No);
+        }
+        for workload in workloads {
+            if !nandscape_stack::has_footprint(&config, workload)? {
+                return Ok(Self::No);
+            }
+        }
+        Ok(if is_cached { Self::UnderCache } else { Self::Filled })
+    }
+
+    /// Writes it into the flags.
+    fn take(self, stack: &mut StackArgs, fit: &mut FitArgs) {
+        if let Some(share) = self.share() {
+            stack.device.device = Some(DRIVE.to_owned());
+            fit.fit = Some(share.to_owned());
+        }
+    }
+
+    /// What a result says of it.
+    fn note(self) -> String {
+        self.share().map_or_else(String::new, |share| {
+            format!("; the default is {DRIVE} with --fit {share}, which --device and --fit change")
+        })
+    }
+
+    const fn share(self) -> Option<&'static str> {
+        match self {
+            Self::No => None,
+            Self::Filled => Some(FULL),
+            Self::UnderCache => Some(CACHED),
+        }
+    }
 }
 
 /// The share of `--fit`.

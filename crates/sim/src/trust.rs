@@ -112,10 +112,14 @@ fn no_gc(facts: &Facts<'_>) -> Option<String> {
     if !has_flash || result.host.write_bytes == 0 || collected(result) {
         return None;
     }
+    let advice = if result.cache.is_some() {
+        "a smaller device (--fit, --scale) is full sooner"
+    } else {
+        "--fit 90% makes a device that a trace fills, --scale and --precondition do that for other loads"
+    };
     Some(format!(
         "nothing was erased: {} were written to a device of {}, so write amplification, wear and latencies are those of a \
-         new device; --fit 90% makes a device that a trace fills, --scale and --precondition do that for other \
-         loads, and --repeat writes more",
+         new device; {advice}, and --repeat writes more",
         format_bytes(result.host.write_bytes),
         format_bytes(result.cost.usable_bytes),
     ))

@@ -6,6 +6,7 @@
 //! each byte.
 
 use crate::build::{BuildOptions, build};
+use crate::config::cache::CacheConfig;
 use crate::config::{StackConfig, Typed};
 use crate::error::RunError;
 use crate::jobs::is_job_file;
@@ -27,6 +28,8 @@ const FEWEST_PROGRAMS: u32 = 4;
 const BEFORE: &str = "fill+uniform:1x";
 /// Blocks are whole: a device is at most so much emptier than asked for, where it could be any size.
 const ROUNDED: f64 = 0.95;
+/// Caches are of a multiple of so many bytes, which holds whole sets of every design.
+const CACHE_ROUNDED: u64 = 4 << 20;
 const FLAG: &str = "--fit";
 
 /// How the keys of a configuration change.
@@ -84,32 +87,34 @@ pub fn has_footprint(config: &StackConfig, workload: &str) -> Result<bool, RunEr
     Ok(!is_generator && workload != "-" && !is_job_file(config, workload))
 }
 
-/// Fits the device of these configurations, which have the same flash, to the largest of these workloads:
-/// what it touches takes `share` of the smallest logical capacity among them. Pages that were touched are
-/// moved together. Unless `as_it_is`, the device is filled and overwritten before the counted part, if the
-/// configurations write nothing then.
+/// Fits the device of these configurations, which have the same flash, to the largest of these workloads.
+///
+/// Without a cache, what the workload touches takes `share` of the smallest logical capacity among them. Pages
+/// that were touched are moved together. Unless `as_it_is`, the device is filled and overwritten before the
+/// counted part, if the configurations write nothing then.
+///
+/// With caches, the cache holds `share` of what the workload touches, unless its size is said, and its flash
+/// is as small as that allows. A disk alone beside them stays what it is.
 ///
 /// # Errors
 ///
-/// Workloads that have no footprint of their own (generators, job files), stacks without addresses, and
-/// devices whose blocks cannot be that few.
+/// Workloads that have no footprint of their own (generators, job files), stacks without addresses, caches
+/// beside devices without one, and devices whose blocks cannot be that few.
 pub fn fit(
     configs: &[StackConfig],
     workloads: &[String],
     share: f64,
     as_it_is: bool,
 ) -> Result<Fitted, RunError> {
-    let refused = |message: String| RunError::from(shape(FLAG, message));
     if !(0.01..=1.0).contains(&share) {
         return Err(refused(format!("{share}: expected a share from 1% to 100%")));
     }
-    if configs.iter().any(|config| config.stores_objects() || config.cache.is_some()) {
-        let what = "expected a device with addresses: stores of files and caches are fitted by --scale";
-        return Err(refused(what.to_owned()));
+    if configs.iter().any(StackConfig::stores_objects) {
+        return Err(refused("expected a device with addresses: stores of files are fitted by --scale"));
     }
     let first = &configs[0];
     if first.value("device.scale").is_some() {
-        return Err(refused("expected device.scale to be absent: both give a size".to_owned()));
+        return Err(refused("expected device.scale to be absent: both give a size"));
     }
     let mut touched = 0;
     for workload in workloads {
@@ -121,26 +126,12 @@ pub fn fit(
         let target = Target { files: first.files(), ..Target::NONE };
         touched = Workload::new(workload, &options, target)?.span_bytes()?.max(touched);
     }
-    let wanted = (touched as f64 / share).ceil() as u64;
-    let found = smallest(configs, wanted)?;
-    let mut sets = vec![
-        ("device.blocks_per_plane", found.blocks.to_string()),
-        ("device.pages_per_block", found.pages.to_string()),
-        ("workload.remap", "dense".to_owned()),
-    ];
-    let whole = first.geometry.pages_per_block;
-    let erase = first.value("device.timing.erase").and_then(|text| parse_time_ns(&text).ok());
-    let mut shorter = String::new();
-    if let Some(erase) = erase.filter(|_| found.pages < whole) {
-        let scaled = erase * u64::from(found.pages) / u64::from(whole);
-        sets.push(("device.timing.erase", format!("{scaled}ns")));
-        shorter = format!(
-            ", blocks of {} pages instead of {whole} and erases of {} us instead of {} us",
-            found.pages,
-            scaled / 1000,
-            erase / 1000
-        );
+    if configs.iter().any(|config| config.cache.is_some()) {
+        return fit_cache(configs, touched, share);
     }
+    let found = smallest(configs, (touched as f64 / share).ceil() as u64)?;
+    let (mut sets, shorter) = found.keys(first);
+    sets.push(("workload.remap", "dense".to_owned()));
     let mut before = String::new();
     if !as_it_is && first.precondition.steps.is_empty() {
         sets.push(("workload.precondition", BEFORE.to_owned()));
@@ -149,22 +140,73 @@ pub fn fit(
     let filled = touched as f64 / found.capacity as f64;
     let mut emptier = String::new();
     if filled < ROUNDED * share {
-        emptier = format!(
-            " (asked for were {:.0} %, which takes a device of fewer dies: a plane has at least {FEWEST_BLOCKS} blocks of \
-             {} pages)",
-            share * 100.0,
-            fewest_pages(first)
-        );
+        emptier = format!(" (asked for were {:.0} %, {})", share * 100.0, Size::fewer_dies(first));
     }
     let note = format!(
-        "fitted: {} that the workload touches fill {:.1} % of {}{emptier}, with {} blocks a plane instead of {}{shorter}{before}",
+        "fitted: {} that the workload touches fill {:.1} % of {}{emptier}, {shorter}{before}",
         format_bytes(touched),
         filled * 100.0,
         format_bytes(found.capacity),
-        found.blocks,
-        first.geometry.blocks_per_plane,
     );
     Ok(Fitted { sets, note })
+}
+
+/// The same for caches over these configurations, of a workload that touches so many bytes.
+fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted, RunError> {
+    let caches: Vec<&CacheConfig> = configs.iter().filter_map(|config| config.cache.as_ref()).collect();
+    if caches.iter().all(|cache| cache.design.is_none()) || caches.len() < configs.len() {
+        return Err(refused("expected a cache in every configuration, or in none"));
+    }
+    let mut sets = Vec::new();
+    let of_it: String;
+    let wanted = if let Some(said) = caches.iter().filter_map(|cache| cache.size_said()).max() {
+        of_it = format!("as asked for; the workload touches {}", format_bytes(touched));
+        said
+    } else {
+        let bytes = ((touched as f64 * share) as u64).next_multiple_of(CACHE_ROUNDED).max(CACHE_ROUNDED);
+        sets.push(("cache.size", bytes.to_string()));
+        let share = bytes as f64 / touched as f64 * 100.0;
+        of_it = format!("{share:.0} % of the {} that the workload touches", format_bytes(touched));
+        bytes
+    };
+    let mut note = format!("fitted: the cache holds {} ({of_it}) and starts empty", format_bytes(wanted));
+    let over_flash: Vec<StackConfig> = configs
+        .iter()
+        .filter(|config| is_cache_over_flash(config))
+        .map(|config| of_size(config, wanted))
+        .collect();
+    if let Some(first) = over_flash.first() {
+        let found = smallest(&over_flash, wanted)?;
+        let (keys, shorter) = found.keys(first);
+        sets.extend(keys);
+        let mut emptier = String::new();
+        if (wanted as f64) < ROUNDED * found.capacity as f64 {
+            emptier = format!(
+                " (it fills {:.0} % of that: less, {})",
+                wanted as f64 / found.capacity as f64 * 100.0,
+                Size::fewer_dies(first)
+            );
+        }
+        note += &format!("; its flash offers {}{emptier}, {shorter}", format_bytes(found.capacity));
+    }
+    Ok(Fitted { sets, note })
+}
+
+fn is_cache_over_flash(config: &StackConfig) -> bool {
+    config.cache.as_ref().is_some_and(|cache| cache.design.is_some() && cache.is_over_flash())
+}
+
+/// A cache of so many bytes.
+fn of_size(config: &StackConfig, bytes: u64) -> StackConfig {
+    let mut config = config.clone();
+    if let Some(design) = config.cache.as_mut().and_then(|cache| cache.design.as_mut()) {
+        design.slots = u32::try_from(bytes / u64::from(design.block_bytes)).ok();
+    }
+    config
+}
+
+fn refused(message: impl Into<String>) -> RunError {
+    shape(FLAG, message).into()
 }
 
 /// A size of the device.
@@ -173,6 +215,39 @@ struct Size {
     pages: u32,
     /// Smallest logical capacity, in bytes.
     capacity: u64,
+}
+
+impl Size {
+    /// The keys that make the device of this configuration so large, and what that changes, in words.
+    fn keys(&self, config: &StackConfig) -> (Vec<(&'static str, String)>, String) {
+        let mut sets = vec![
+            ("device.blocks_per_plane", self.blocks.to_string()),
+            ("device.pages_per_block", self.pages.to_string()),
+        ];
+        let mut words =
+            format!("with {} blocks a plane instead of {}", self.blocks, config.geometry.blocks_per_plane);
+        let whole = config.geometry.pages_per_block;
+        let erase = config.value("device.timing.erase").and_then(|text| parse_time_ns(&text).ok());
+        if let Some(erase) = erase.filter(|_| self.pages < whole) {
+            let scaled = erase * u64::from(self.pages) / u64::from(whole);
+            sets.push(("device.timing.erase", format!("{scaled}ns")));
+            words += &format!(
+                ", blocks of {} pages instead of {whole} and erases of {} us instead of {} us",
+                self.pages,
+                scaled / 1000,
+                erase / 1000
+            );
+        }
+        (sets, words)
+    }
+
+    /// Why it is not smaller.
+    fn fewer_dies(config: &StackConfig) -> String {
+        format!(
+            "which takes a device of fewer dies: a plane has at least {FEWEST_BLOCKS} blocks of {} pages",
+            fewest_pages(config)
+        )
+    }
 }
 
 /// The smallest size that offers so many bytes on all of these configurations.
@@ -209,7 +284,8 @@ fn fewest_pages(config: &StackConfig) -> u32 {
     FEWEST_PAGES.max(FEWEST_PROGRAMS * together.unwrap_or(1))
 }
 
-/// The smallest logical capacity of the configurations with so many blocks; 0 if it is too small for one.
+/// The smallest logical capacity of the configurations with so many blocks, of caches that of their flash; 0 if
+/// it is too small for one, or for its cache.
 fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, RunError> {
     let mut least = u64::MAX;
     for config in configs {
@@ -223,7 +299,9 @@ fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, Run
             Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),
             Err(_) => return Ok(0),
         };
-        least = least.min(subsystem.namespaces()[0].capacity_bytes);
+        let of_flash = || subsystem.inspect().layer(0).cost().usable_bytes;
+        let is_flash = config.cache.is_none();
+        least = least.min(if is_flash { subsystem.namespaces()[0].capacity_bytes } else { of_flash() });
     }
     Ok(least)
 }

@@ -1,6 +1,6 @@
 //! `nandscape compare`.
 
-use super::{WHICH, deliver, grid, run_options, share_of, take_default_drive, takes_default_drive, typed};
+use super::{DefaultDrive, deliver, grid, run_options, share_of, typed};
 use crate::args::CompareArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_core::Info;
@@ -12,18 +12,16 @@ use std::collections::BTreeMap;
 
 pub fn run(args: &CompareArgs, console: Console) -> Result<()> {
     stop_on_ctrl_c()?;
-    let is_default = is_default(args)?;
+    let assumed = assumed(args)?;
     let mut args = args.clone();
-    if is_default {
-        take_default_drive(&mut args.stack, &mut args.fit);
-    }
+    assumed.take(&mut args.stack, &mut args.fit);
     let all_layers = args.ftl == ["all"];
     if all_layers {
         args.ftl = nandscape_ftl::registry::infos().iter().map(|info| info.name.to_owned()).collect();
     }
     let (mut configs, mut notes) = (Vec::new(), BTreeMap::new());
     for args in grid::devices(&args) {
-        let (own, note) = fitted(&args, is_default)?;
+        let (own, note) = fitted(&args, assumed)?;
         // Runs that cannot be are left out, so notes go by the configuration.
         if let Some(note) = note {
             let seeds = args.stack.several_seeds();
@@ -62,7 +60,7 @@ const STREAMS: &str = ":ftl.streams=8";
 const BY_FILES: &str = ":host.policy=names";
 
 /// The configurations on one device, which fits the workloads if it is to, and what was done for that.
-fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Option<String>)> {
+fn fitted(args: &CompareArgs, assumed: DefaultDrive) -> Result<(Vec<StackConfig>, Option<String>)> {
     let Some(share) = args.fit.share() else { return Ok((configs_of(args)?, None)) };
     let mut args = args.clone();
     let sets = |args: &CompareArgs, key: &str| {
@@ -80,7 +78,7 @@ fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Opt
     let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
     args.stack.device.sets.extend(pairs);
     // Unless something was said of streams.
-    if is_default && !sets(&args, "host.") && !sets(&args, "ftl.streams") {
+    if assumed == DefaultDrive::Filled && !sets(&args, "host.") && !sets(&args, "ftl.streams") {
         let by = match said(&configs[0], &args.workloads)? {
             Said::Files => Some(BY_FILES),
             Said::Hints => Some(""),
@@ -92,17 +90,27 @@ fn fitted(args: &CompareArgs, is_default: bool) -> Result<(Vec<StackConfig>, Opt
             args.stack.device.stack = Some(format!("{without},{with}{STREAMS}{by}"));
         }
     }
-    Ok((configs_of(&args)?, Some(fitted.note + if is_default { WHICH } else { "" })))
+    Ok((configs_of(&args)?, Some(fitted.note + &assumed.note())))
 }
 
-/// Whether nothing is said of what is compared, nor of the device, and workloads can say how large it has to
-/// be.
-fn is_default(args: &CompareArgs) -> Result<bool> {
-    if !args.ftl.is_empty() || !args.cache.is_empty() {
-        return Ok(false);
+/// What is assumed of the device: nothing where its layers are named.
+fn assumed(args: &CompareArgs) -> Result<DefaultDrive> {
+    if !args.ftl.is_empty() {
+        return Ok(DefaultDrive::No);
     }
-    // Of lists, any value says the same.
-    takes_default_drive(&grid::combinations(args)?[0].stack, &args.fit, &args.workloads)
+    // Of lists, any value says the same; of caches, the disk alone says nothing.
+    let args = &grid::combinations(args)?[0];
+    let config = || {
+        if args.cache.is_empty() {
+            return Ok(typed(&args.stack, None)?.check()?);
+        }
+        let mut configs = of_caches(args)?;
+        let is_cache =
+            |config: &StackConfig| config.cache.as_ref().is_some_and(|cache| cache.design.is_some());
+        let at = configs.iter().position(is_cache).unwrap_or(0);
+        Ok(configs.swap_remove(at))
+    };
+    DefaultDrive::of(&args.stack, &args.fit, &args.workloads, config)
 }
 
 /// The configurations of every combination of settings.

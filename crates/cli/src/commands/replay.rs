@@ -1,6 +1,6 @@
 //! `nandscape replay`.
 
-use super::{WHICH, deliver, run_options, share_of, take_default_drive, takes_default_drive, typed};
+use super::{DefaultDrive, deliver, run_options, share_of, typed};
 use crate::args::ReplayArgs;
 use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_report::render_detail;
@@ -8,15 +8,14 @@ use nandscape_stack::fit;
 
 pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let mut args = args.clone();
-    let is_default = match &args.workload {
+    let assumed = match &args.workload {
         Some(workload) if args.ftl.is_none() => {
-            takes_default_drive(&args.stack, &args.fit, std::slice::from_ref(workload))?
+            let config = || Ok(typed(&args.stack, None)?.check()?);
+            DefaultDrive::of(&args.stack, &args.fit, std::slice::from_ref(workload), config)?
         }
-        _ => false,
+        _ => DefaultDrive::No,
     };
-    if is_default {
-        take_default_drive(&mut args.stack, &mut args.fit);
-    }
+    assumed.take(&mut args.stack, &mut args.fit);
     let mut typed = typed(&args.stack, args.ftl.as_deref())?;
     let mut config = typed.check()?;
     let mut note = None;
@@ -27,7 +26,7 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
             typed.set(key, &value)?;
         }
         config = typed.check()?;
-        note = Some(fitted.note + if is_default { WHICH } else { "" });
+        note = Some(fitted.note + &assumed.note());
     }
     if args.print_config {
         return console.result(&config.to_toml());

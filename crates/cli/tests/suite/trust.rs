@@ -256,6 +256,49 @@ fn a_trace_alone_is_compared_on_a_drive_that_it_fills() {
 }
 
 #[test]
+fn a_cache_holds_a_part_of_what_its_trace_touches() {
+    let folder = folder((0..20_000).map(|i| (i * 20_000, 'W', scattered(i, 30_000) * 3)));
+    let runs = |args: &[&str]| -> Vec<Value> {
+        let output = run(folder.path(), &[&["compare", "trace.csv", "-q", "--json"], args].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let slots = |run: &Value| run["cache"]["slots"].as_u64().unwrap();
+    let note = |run: &Value| run["notes"].as_array().unwrap().last().unwrap().as_str().unwrap().to_owned();
+    let list = ["--cache", "nandscape,flashcache,rapidcache,none"];
+    let default = runs(&list);
+    // A tenth, in steps of 4 MiB, of the pages of 30,000 that are touched.
+    for run in &default[..3] {
+        assert_eq!(slots(run), 8 << 20 >> 12, "{run}");
+        assert!(
+            note(run).starts_with("fitted: the cache holds 8 MiB (12 % of the 66.98 MiB"),
+            "{}",
+            note(run)
+        );
+        assert!(note(run).contains("the default is dc-tlc-28op with --fit 10%"), "{}", note(run));
+    }
+    assert_eq!(default[3]["cache"]["preset"], "none");
+    let half = runs(&[&list[..], &["--fit", "50%", "--device", "dc-tlc-7op"]].concat());
+    assert_eq!(slots(&half[0]), 36 << 20 >> 12);
+    assert!(!note(&half[0]).contains("the default is"));
+    // What was said of the size holds, and a device as well.
+    let sized = runs(&[&list[..], &["--set", "cache.size=20MiB"]].concat());
+    assert!(sized[..3].iter().all(|run| slots(run) == 20 << 20 >> 12));
+    assert!(
+        note(&sized[0]).contains("20 MiB (as asked for; the workload touches 66.98 MiB"),
+        "{}",
+        note(&sized[0])
+    );
+    let whole = runs(&["--cache", "nandscape", "--config", "small.toml"]);
+    assert!(!note(&whole[0]).contains("fitted"));
+    let alone = runs(&["--cache", "none"]);
+    assert!(alone[0]["notes"].as_array().is_none_or(Vec::is_empty));
+    let one = run(folder.path(), &["replay", "trace.csv", "--set", "cache.preset=bcache", "-q"]);
+    let one = String::from_utf8(one.stdout).unwrap();
+    assert!(one.contains("the cache holds 8 MiB"), "{one}");
+}
+
+#[test]
 fn what_cannot_be_fitted_is_refused() {
     let folder = folder((0..100).map(|i| (i, 'W', i)));
     for (args, expected) in [
@@ -264,6 +307,7 @@ fn what_cannot_be_fitted_is_refused() {
         (&["uniform:span=50%,count=10", "--fit", "90%"][..], "has no footprint of its own"),
         (&["trace.csv", "--fit", "90%", "--stack", "zone-files"][..], "expected a device with addresses"),
         (&["trace.csv", "--fit", "90%", "--set", "device.scale=1/2"][..], "both give a size"),
+        (&["trace.csv", "--fit", "90%", "--set", "disk.preset=article-hdd"][..], "expected a cache in every"),
     ] {
         let output = run(folder.path(), &[&["replay"][..], args].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -176,6 +176,13 @@ impl CacheConfig {
         self.design.as_ref().map_or(NO_CACHE, |design| design.preset.info.name)
     }
 
+    /// What it holds at most, in bytes, if that was said.
+    pub(crate) fn size_said(&self) -> Option<u64> {
+        let design = self.design.as_ref()?;
+        let bytes = u64::from(design.slots?) * u64::from(design.block_bytes);
+        Some(bytes).filter(|bytes| self.is_over_flash() || *bytes != DEFAULT_BYTES)
+    }
+
     /// Whether the fast side is the flash of `[device]`.
     pub const fn is_over_flash(&self) -> bool {
         matches!(self.fast, Side::Flash(_))
