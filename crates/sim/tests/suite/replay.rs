@@ -120,17 +120,19 @@ fn points_of_the_series_count_the_requests_whose_time_they_give() {
         until_steady: None,
         seed: 1,
         with_series: true,
-        marks: &[],
+        // The third lies between two requests, the last behind all.
+        marks: &[0, 400, 405, 5000].map(SimTime),
         with_detail: false,
         stop: None,
     };
-    let records: Vec<_> = (0..100).map(|i| write(0, i % 60, 1)).collect();
+    let records: Vec<_> = (0..100).map(|i| write(i * 10, i % 60, 1)).collect();
     let outcome =
         replay(&mut *namespace, &mut List(records.into_iter()), "list", &options, &mut || {}, &mut |_| {})
             .unwrap();
-    let samples = outcome.series.unwrap().samples;
-    assert!(samples.len() > 3);
-    for sample in samples {
+    let series = outcome.series.unwrap();
+    assert!(series.samples.len() > 3);
+    assert_eq!(series.marks.iter().map(|mark| mark.requests).collect::<Vec<_>>(), [0, 40, 41]);
+    for sample in series.samples.iter().chain(&series.marks) {
         assert_eq!(sample.requests, sample.host.writes);
         let busy = sample.causes.total().programs * TIMING.program_ns
             + sample.causes.total().reads * TIMING.read_ns
