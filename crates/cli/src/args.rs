@@ -119,9 +119,9 @@ impl StateArgs {
 pub struct FitArgs {
     /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
     /// fewer and shorter blocks, filled and overwritten once before the counted part; none: as large as it
-    /// is. Of caches: the cache holds that share of what the trace touches, unless cache.size is set, on flash
-    /// as small as that allows [default: none; of traces with no device or size named, dc-tlc-28op with 90%,
-    /// and with 10% under a cache].
+    /// is. Of caches: the cache holds that share of what the trace touches, unless cache.size is set, on
+    /// flash as small as that allows [default: none; of traces with no device or size named, dc-tlc-28op with
+    /// 90%, and with 10% under a cache].
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
     pub fit: Option<String>,
 }

@@ -61,8 +61,8 @@ fn typed(stack: &StackArgs, ftl: Option<&str>) -> Result<Typed> {
     Ok(typed)
 }
 
-/// The drive that traces are replayed on if nothing is said of the device, the share of it that they fill, and
-/// of what they touch the share that a cache holds.
+/// The drive that traces are replayed on if nothing is said of the device, the share of it that they fill,
+/// and of what they touch the share that a cache holds.
 const DRIVE: &str = "dc-tlc-28op";
 const FULL: &str = "90%";
 const CACHED: &str = "10%";

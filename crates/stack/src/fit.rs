@@ -14,6 +14,7 @@ use crate::keys::shape;
 use crate::run::open_options;
 use nandscape_core::units::{format_bytes, parse_time_ns};
 use nandscape_trace::{OpenOptions, Target, Workload, WorkloadSpec};
+use std::fmt::Write as _;
 
 /// A plane with fewer blocks has too few victims to choose from.
 const FEWEST_BLOCKS: u32 = 32;
@@ -89,9 +90,9 @@ pub fn has_footprint(config: &StackConfig, workload: &str) -> Result<bool, RunEr
 
 /// Fits the device of these configurations, which have the same flash, to the largest of these workloads.
 ///
-/// Without a cache, what the workload touches takes `share` of the smallest logical capacity among them. Pages
-/// that were touched are moved together. Unless `as_it_is`, the device is filled and overwritten before the
-/// counted part, if the configurations write nothing then.
+/// Without a cache, what the workload touches takes `share` of the smallest logical capacity among them.
+/// Pages that were touched are moved together. Unless `as_it_is`, the device is filled and overwritten before
+/// the counted part, if the configurations write nothing then.
 ///
 /// With caches, the cache holds `share` of what the workload touches, unless its size is said, and its flash
 /// is as small as that allows. A disk alone beside them stays what it is.
@@ -187,7 +188,8 @@ fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted
                 Size::fewer_dies(first)
             );
         }
-        note += &format!("; its flash offers {}{emptier}, {shorter}", format_bytes(found.capacity));
+        let capacity = format_bytes(found.capacity);
+        let _ = write!(note, "; its flash offers {capacity}{emptier}, {shorter}");
     }
     Ok(Fitted { sets, note })
 }
@@ -231,7 +233,8 @@ impl Size {
         if let Some(erase) = erase.filter(|_| self.pages < whole) {
             let scaled = erase * u64::from(self.pages) / u64::from(whole);
             sets.push(("device.timing.erase", format!("{scaled}ns")));
-            words += &format!(
+            let _ = write!(
+                words,
                 ", blocks of {} pages instead of {whole} and erases of {} us instead of {} us",
                 self.pages,
                 scaled / 1000,
@@ -284,8 +287,8 @@ fn fewest_pages(config: &StackConfig) -> u32 {
     FEWEST_PAGES.max(FEWEST_PROGRAMS * together.unwrap_or(1))
 }
 
-/// The smallest logical capacity of the configurations with so many blocks, of caches that of their flash; 0 if
-/// it is too small for one, or for its cache.
+/// The smallest logical capacity of the configurations with so many blocks, of caches that of their flash; 0
+/// if it is too small for one, or for its cache.
 fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, RunError> {
     let mut least = u64::MAX;
     for config in configs {

@@ -242,8 +242,8 @@ const FIU_WAYS: (&str, &dyn Display) = ("cache.ways", &16);
 /// Working sets of dm-cache, in percent of its cache: a quarter is what its figures are of.
 const WORKING_SETS: [u64; 6] = [6, 12, 25, 50, 75, 100];
 
-/// A cache of a design in front of the disk, over the rated SSD or over the flash stack, which is asked for so
-/// many KiB.
+/// A cache of a design in front of the disk, over the rated SSD or over the flash stack, which is asked for
+/// so many KiB.
 fn cached(
     preset: &str,
     is_flash: bool,
