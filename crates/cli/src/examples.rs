@@ -181,6 +181,16 @@ mod tests {
         }
     }
 
+    /// The words of a command, of which some may be in quotes.
+    fn words(line: &str) -> Vec<&str> {
+        let parts = line.split('\'').enumerate();
+        let words = parts.flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        });
+        std::iter::once("nandscape").chain(words).collect()
+    }
+
     #[test]
     fn every_command_has_examples_that_are_parsed() {
         let mut all = Vec::new();
@@ -199,8 +209,7 @@ mod tests {
             );
             for line in lines {
                 let typed = line.split(" > ").next().unwrap_or_default();
-                let words = std::iter::once("nandscape").chain(typed.split_whitespace());
-                let parsed = super::command().try_get_matches_from(words);
+                let parsed = super::command().try_get_matches_from(words(typed));
                 let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
                 assert!(parsed.is_ok(), "nandscape {line}: {}", parsed.unwrap_err());
             }
