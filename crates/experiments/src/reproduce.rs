@@ -71,7 +71,7 @@ impl Sabotage {
 }
 
 /// Experiments whose figures are the same for every seed: what they write is fixed.
-const FIXED: [&str; 7] = [
+const FIXED: [&str; 11] = [
     "thesis-fig-2.3",
     "thesis-fig-2.5",
     "thesis-fig-2.6",
@@ -79,6 +79,10 @@ const FIXED: [&str; 7] = [
     "thesis-table-sizes",
     "streams-example",
     "zone-size",
+    "atc21-fig-5",
+    "atc21-fig-6",
+    "atc21-waf",
+    "atc21-sst-size",
 ];
 
 impl Reproduction {

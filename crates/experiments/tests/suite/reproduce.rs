@@ -93,6 +93,20 @@ fn the_same_seed_gives_the_same_rows() {
     assert_eq!(rows(), run_all(SEED));
 }
 
+/// Two are left out for their time: their runs are those of `atc21-waf`, and two more with streams.
+#[test]
+fn another_seed_gives_the_same_rows_where_it_is_said_to_change_nothing() {
+    let mut other = crate::quick(false);
+    other.seed = 43;
+    let fixed = REPRODUCTIONS.iter().filter(|one| !one.is_seeded());
+    let fixed: Vec<_> =
+        fixed.filter(|one| !["atc21-fig-5", "atc21-fig-6"].contains(&one.info.name)).collect();
+    assert!(fixed.len() > 8, "{}", fixed.len());
+    for one in fixed {
+        assert_eq!(one.run(&other).unwrap(), crate::rows(one.info.name), "{}", one.info.name);
+    }
+}
+
 #[test]
 fn ids_and_names_are_distinct() {
     let names: BTreeSet<_> = REPRODUCTIONS.iter().map(|r| r.info.name).collect();
