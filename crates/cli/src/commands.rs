@@ -105,7 +105,7 @@ impl DefaultDrive {
             return Ok(Self::No);
         }
         let config = config()?;
-        let is_cached = config.cache.as_ref().is_some_and(|cache| cache.design.is_some());
+        let is_cached = config.has_cache();
         if config.cache.is_some() && !is_cached {
             return Ok(Self::No);
         }

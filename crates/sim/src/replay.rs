@@ -394,8 +394,8 @@ impl<'a> Runner<'a> {
             if recorder.wants_sample(end.start) {
                 recorder.sample(self.subsystem, end.start);
             }
-            while let Some((mark, later)) = marks.split_first().filter(|(mark, _)| record.at >= **mark) {
-                (_, marks) = (mark, later);
+            while let Some((_, later)) = marks.split_first().filter(|(mark, _)| record.at >= **mark) {
+                marks = later;
                 recorder.mark(self.subsystem, end.start);
             }
             if let Err(error) = self.issue(&record, now, recorder) {

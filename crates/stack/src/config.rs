@@ -359,6 +359,11 @@ impl StackConfig {
         text_of(key, value).ok()
     }
 
+    /// Whether there is a cache; a disk alone is none.
+    pub fn has_cache(&self) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.design.is_some())
+    }
+
     /// What a run is called: its translation layer, or its cache.
     pub fn label(&self) -> String {
         match &self.cache {

@@ -155,7 +155,7 @@ pub fn fit(
 /// The same for caches over these configurations, of a workload that touches so many bytes.
 fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted, RunError> {
     let caches: Vec<&CacheConfig> = configs.iter().filter_map(|config| config.cache.as_ref()).collect();
-    if caches.iter().all(|cache| cache.design.is_none()) || caches.len() < configs.len() {
+    if !configs.iter().any(StackConfig::has_cache) || caches.len() < configs.len() {
         return Err(refused("expected a cache in every configuration, or in none"));
     }
     let mut sets = Vec::new();
@@ -173,7 +173,7 @@ fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted
     let mut note = format!("fitted: the cache holds {} ({of_it}) and starts empty", format_bytes(wanted));
     let over_flash: Vec<StackConfig> = configs
         .iter()
-        .filter(|config| is_cache_over_flash(config))
+        .filter(|config| config.has_cache() && config.cache.as_ref().is_some_and(CacheConfig::is_over_flash))
         .map(|config| of_size(config, wanted))
         .collect();
     if let Some(first) = over_flash.first() {
@@ -192,10 +192,6 @@ fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted
         let _ = write!(note, "; its flash offers {capacity}{emptier}, {shorter}");
     }
     Ok(Fitted { sets, note })
-}
-
-fn is_cache_over_flash(config: &StackConfig) -> bool {
-    config.cache.as_ref().is_some_and(|cache| cache.design.is_some() && cache.is_over_flash())
 }
 
 /// A cache of so many bytes.
@@ -302,9 +298,10 @@ fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, Run
             Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),
             Err(_) => return Ok(0),
         };
-        let of_flash = || subsystem.inspect().layer(0).cost().usable_bytes;
-        let is_flash = config.cache.is_none();
-        least = least.min(if is_flash { subsystem.namespaces()[0].capacity_bytes } else { of_flash() });
+        least = least.min(match config.cache {
+            None => subsystem.namespaces()[0].capacity_bytes,
+            Some(_) => subsystem.inspect().layer(0).cost().usable_bytes,
+        });
     }
     Ok(least)
 }

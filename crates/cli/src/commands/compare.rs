@@ -105,9 +105,7 @@ fn assumed(args: &CompareArgs) -> Result<DefaultDrive> {
             return Ok(typed(&args.stack, None)?.check()?);
         }
         let mut configs = of_caches(args)?;
-        let is_cache =
-            |config: &StackConfig| config.cache.as_ref().is_some_and(|cache| cache.design.is_some());
-        let at = configs.iter().position(is_cache).unwrap_or(0);
+        let at = configs.iter().position(StackConfig::has_cache).unwrap_or(0);
         Ok(configs.swap_remove(at))
     };
     DefaultDrive::of(&args.stack, &args.fit, &args.workloads, config)
