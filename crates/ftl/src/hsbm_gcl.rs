@@ -11,6 +11,7 @@
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::{LOG, adopt, next_of_log};
+use crate::parts::background::{BACKGROUND_GC, BACKGROUND_WATERMARK};
 use crate::parts::base::{Base, RMW, UNMAPPED_READ};
 use crate::parts::layer::{Layer, Strategy};
 use crate::parts::logs::{Log, LogTable};
@@ -30,7 +31,11 @@ keys! { PARAMS:
     IDENTITY: String = choice(&["strict", "covering"]) or "strict",
         "a log becomes the data superblock if all its pages are in place (strict), or if those it has are \
          and nothing is live outside it (covering)";
-    GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ;
+    GC_ORDER; UNSAFE_ORDER; RESERVE; BACKGROUND_GC; BACKGROUND_WATERMARK;
+    BACKGROUND_LOGS: Option<u32> = int(0, 1 << 16),
+        "log superblocks that background GC keeps free, by merging the next victims; full logs are merged in \
+         any case; default: an eighth of logs";
+    RMW; UNMAPPED_READ;
 }
 
 /// What the registry says.
@@ -57,12 +62,14 @@ struct HsbmGcl<D> {
     slots: u32,
     is_lru: bool,
     is_strict: bool,
+    /// Slots of the log table that background collection keeps free.
+    background_logs: u32,
 }
 
 state!(impl [D: FlashDevice] HsbmGcl<D> {
     saved: base, pool, logs;
     tables: map;
-    fixed: slots, is_lru, is_strict;
+    fixed: slots, is_lru, is_strict, background_logs;
 });
 
 /// Builds the strategy for the registry.
@@ -75,6 +82,10 @@ impl<D: FlashDevice> HsbmGcl<D> {
     fn new(device: D, params: &Params) -> Result<Self, FtlBuildError> {
         let mut base = Base::new(device, &INFO, params, 1)?;
         let slots = params.get(LOGS);
+        let background_logs = params.get(BACKGROUND_LOGS).unwrap_or(slots / 8);
+        if background_logs > slots {
+            return Err(params.error(BACKGROUND_LOGS, format!("up to {slots}, the value of logs")).into());
+        }
         let mut pool = Superblocks::new(&mut base, &INFO, params, slots)?;
         // A superblock has at most one log, so more slots than superblocks cannot be told from as many.
         let used_slots = slots.min(pool.logical.max(1));
@@ -97,6 +108,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
             slots,
             is_lru: params.get(LOG_VICTIM) == "lru",
             is_strict: params.get(IDENTITY) == "strict",
+            background_logs,
             pool,
             base,
         })
@@ -208,6 +220,33 @@ impl<D: FlashDevice> HsbmGcl<D> {
         }
     }
 
+    /// The log that idle time is best used to merge: one that is full, which no write goes to any more, or if
+    /// too few slots are free the next victim.
+    fn background_victim(&self) -> Option<u32> {
+        let is_full = |slot: &u32| self.logs.get(*slot).next == self.pool.pages;
+        let full = self.logs.open_slots().find(is_full);
+        full.or_else(|| self.logs.victim().filter(|_| self.logs.free_slots() < self.background_logs))
+    }
+
+    /// Merges a log while the host is idle; tries again elsewhere what fails to be programmed, as
+    /// [`Self::write_page`] does.
+    fn merge_in_background(&mut self, slot: u32, at: SimTime) -> FtlResult<Token> {
+        let is_full = self.logs.get(slot).next == self.pool.pages;
+        let merged = loop {
+            match self.merge(slot, at) {
+                Err(FtlError::Flash(FlashError::ProgramFailed { page }))
+                    if self.base.order == Order::CopyFirst =>
+                {
+                    self.pool.note_failure(&mut self.base, page);
+                }
+                merged => break merged?,
+            }
+        };
+        self.pool.release_abandoned();
+        self.base.stats.merges_evicted += u64::from(!is_full);
+        Ok(merged)
+    }
+
     fn merge(&mut self, slot: u32, at: SimTime) -> FtlResult<Token> {
         let log = self.logs.get(slot);
         let data = self.map[log.logical as usize];
@@ -311,6 +350,17 @@ impl<D: FlashDevice> Strategy for HsbmGcl<D> {
         let live = &mut self.base.stats.live_pages;
         assert!(*live >= u64::from(was_live), "{lpn:?} was live, of {live}");
         *live -= u64::from(was_live);
+    }
+
+    fn step_in_background(&mut self, wanted_pages: u64, at: SimTime) -> FtlResult<Option<Token>> {
+        if let Some(erased) = self.pool.collect_in_background(&mut self.base, wanted_pages, at)? {
+            return Ok(Some(erased));
+        }
+        // Without an erased superblock beyond what stays erased a merge might find no room.
+        match self.background_victim().filter(|_| self.pool.takeable(&self.base) > 0) {
+            Some(slot) => self.merge_in_background(slot, at).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn costs(&self) -> Cost {

@@ -2,6 +2,7 @@
 //! blocks, candidate trees.
 
 pub(crate) mod adopt;
+pub(crate) mod background;
 pub(crate) mod base;
 pub(crate) mod candidates;
 pub(crate) mod layer;

@@ -12,6 +12,7 @@
 
 use crate::error::{BuildResult, FtlBuildError};
 use crate::parts::adopt::adopt;
+use crate::parts::background::{BACKGROUND_GC, BACKGROUND_WATERMARK};
 use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::layer::{Layer, Strategy};
 use crate::parts::order::{GC_ORDER, Order, UNSAFE_ORDER};
@@ -25,7 +26,7 @@ keys! { PARAMS:
     PN; BN;
     FULL: String = choice(&["gc-first", "in-place"]) or "gc-first",
         "a remap that finds no erased superblock: collect one first, or rewrite in place at once";
-    GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ;
+    GC_ORDER; UNSAFE_ORDER; RESERVE; BACKGROUND_GC; BACKGROUND_WATERMARK; RMW; UNMAPPED_READ;
 }
 
 /// What the registry says.
@@ -378,6 +379,10 @@ impl<D: FlashDevice> Strategy for SbmGcl<D> {
         if self.pool.live_pages(superblock) == 0 {
             self.map[logical as usize] = NONE;
         }
+    }
+
+    fn step_in_background(&mut self, wanted_pages: u64, at: SimTime) -> FtlResult<Option<Token>> {
+        self.pool.collect_in_background(&mut self.base, wanted_pages, at)
     }
 
     fn costs(&self) -> Cost {

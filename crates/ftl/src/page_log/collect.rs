@@ -85,14 +85,42 @@ impl<D: FlashDevice> PageLog<D> {
                 // Some group was lost on the way: one further on may have fewer live pages.
                 continue;
             }
-            let collected = self.collect(group, at);
-            if collected.is_err() && !self.copies_first() {
-                // Rows further on still hold data, so nothing may be written before a complete collection.
-                self.abandon();
-            }
-            done = self.base.device.join(done, collected?);
+            let collected = self.collect_row(group, at)?;
+            done = self.base.device.join(done, collected);
         }
         Ok(done)
+    }
+
+    /// Collects one group of [`Self::collect_everything`].
+    fn collect_row(&mut self, group: u32, at: SimTime) -> FtlResult<Token> {
+        let collected = self.collect(group, at);
+        if collected.is_err() && !self.copies_first() {
+            // Rows further on still hold data, so nothing may be written before a complete collection.
+            self.abandon();
+        }
+        collected
+    }
+
+    /// One step of background collection: the victim that gains most, while fewer pages are free than are
+    /// wanted. Rows are collected one by one too, which the foreground never does.
+    pub(super) fn collect_in_background(
+        &mut self,
+        wanted_pages: u64,
+        at: SimTime,
+    ) -> FtlResult<Option<Token>> {
+        if self.space.free_pages >= wanted_pages {
+            return Ok(None);
+        }
+        let victim = self.space.most_gain();
+        let Some((group, _)) = victim.filter(|(_, live)| self.has_target(*live)) else { return Ok(None) };
+        let collected = match self.collection {
+            Collection::Blocks => self.collect(group, at)?,
+            Collection::Everything => self.collect_row(group, at)?,
+        };
+        self.base.stats.gc_runs += u64::from(self.collection == Collection::Everything);
+        let refilled = self.refill_spares(1, at)?;
+        self.evacuate(1, at)?;
+        Ok(Some(self.base.both(collected, refilled)))
     }
 
     /// Gives up the room of the group that is being filled; erase-first also that of the others.

@@ -20,6 +20,7 @@ mod recover;
 mod space;
 mod spares;
 
+use crate::parts::background::{BACKGROUND_GC, BACKGROUND_WATERMARK};
 use crate::parts::base::{Base, RMW, Target, UNMAPPED_READ};
 use crate::parts::layer::Strategy;
 use crate::parts::order::{GC_ORDER, Order, RESERVE, UNSAFE_ORDER};
@@ -30,7 +31,9 @@ use nandscape_core::{
 };
 use space::Space;
 
-keys! { pub(crate) PARAMS: GC_ORDER; UNSAFE_ORDER; RESERVE; RMW; UNMAPPED_READ; }
+keys! { pub(crate) PARAMS:
+    GC_ORDER; UNSAFE_ORDER; RESERVE; BACKGROUND_GC; BACKGROUND_WATERMARK; RMW; UNMAPPED_READ;
+}
 
 /// What is collected when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +160,10 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
             self.safe_before = filled;
         }
         Ok(safe)
+    }
+
+    fn step_in_background(&mut self, wanted_pages: u64, at: SimTime) -> FtlResult<Option<Token>> {
+        self.collect_in_background(wanted_pages, at)
     }
 
     fn costs(&self) -> Cost {

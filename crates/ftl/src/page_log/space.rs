@@ -10,6 +10,7 @@ use crate::parts::base::{Base, LOST};
 use crate::parts::candidates::Candidates;
 use crate::parts::ring_set::RingSet;
 use nandscape_core::{BlockId, Divider, FlashDevice, Geometry, Ppn, Token, state, state_of_enum};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -255,6 +256,22 @@ impl Space {
         let full = (0..).zip(&self.groups).filter(|(_, this)| this.state == State::Full);
         let least = full.min_by_key(|(_, this)| (this.live, this.filled_at));
         least.map(|(group, this)| (group, this.live))
+    }
+
+    /// The full group of which most pages are not live, the first filled of equal rows, and its number of live
+    /// pages. `None` if no group has any: holes of a row are no gain.
+    pub(super) fn most_gain(&self) -> Option<(u32, u32)> {
+        if self.full.is_some() {
+            return self.emptiest().filter(|(_, live)| *live < self.size);
+        }
+        let full = (0..).zip(&self.groups).filter(|(_, this)| this.state == State::Full);
+        let gains = full.map(|(group, this)| {
+            let pages = self.blocks(group).count() as u32 * self.geometry.pages_per_block;
+            assert!(this.live <= pages, "group {group} of {pages} pages: {this:?}");
+            (pages - this.live, group, this)
+        });
+        let most = gains.max_by_key(|(gain, _, this)| (*gain, Reverse(this.filled_at)));
+        most.filter(|(gain, ..)| *gain > 0).map(|(_, group, this)| (group, this.live))
     }
 
     /// A group is no candidate any more.

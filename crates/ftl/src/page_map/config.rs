@@ -1,5 +1,6 @@
 //! The `ftl.*` keys of `page-map`: what can be typed, and what it means for a given device.
 
+use crate::parts::background::{BACKGROUND_GC, watermark};
 use crate::placement::{ALLOCATION_ORDER, Placement, Stripe};
 use crate::victim::{self, D, SEED, VictimEntry};
 use crate::wear::{self, WEAR_THRESHOLD, WearEntry};
@@ -43,7 +44,7 @@ keys! { PARAMS:
     GC_STEP: u32 = int(0, 1 << 20) or "0",
         "pages of a victim moved for each page written, so that collection and host take turns; 0: the whole \
          victim at once";
-    BACKGROUND_GC: bool = flag() or "false", "collect while the host is idle";
+    BACKGROUND_GC;
     BACKGROUND_WATERMARK: Option<String> = text(),
         "erased space at which background GC stops, in the unit of gc_low; default: twice gc_high";
     WEAR: String = choice(&["none", "dynamic", "static"]) or "none", "wear levelling";
@@ -395,16 +396,6 @@ impl Watermarks {
         }
         Ok(Self { low, high, background })
     }
-}
-
-/// `12`, `1.5` or `2%` of the domain's blocks, in pages, rounded down.
-fn watermark(text: &str, blocks: u32, pages: u32) -> Option<u64> {
-    let (number, scale) = match text.strip_suffix('%') {
-        Some(percent) => (percent, f64::from(blocks) / 100.0),
-        None => (text, 1.0),
-    };
-    let value = number.trim().parse::<f64>().ok()? * scale;
-    (0.0..=f64::from(blocks)).contains(&value).then_some((value * f64::from(pages)) as u64)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 #![expect(clippy::inline_always, reason = "measured: the path of every page that is moved")]
 
 use crate::error::FtlBuildError;
+use crate::parts::background;
 use crate::parts::order::Order;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
@@ -40,6 +41,8 @@ pub(crate) struct Base<D> {
     pub(crate) logical_pages: u64,
     pub(crate) good_blocks: u64,
     pub(crate) order: Order,
+    /// Erased pages at which background collection stops; `None` if it is off.
+    pub(crate) background_pages: Option<u64>,
     /// Erases that were refused for good, and blocks that failed in other ways.
     refused_erases: u64,
     /// Why nothing is written any more.
@@ -56,7 +59,7 @@ pub(crate) struct Base<D> {
 // Slots are used within a request.
 state!(impl [D: FlashDevice] Base<D> {
     saved: device, stats, refused_erases, read_only, seq;
-    fixed: geometry, logical_pages, good_blocks, order, rmw, stores_data, slots, slot_oobs;
+    fixed: geometry, logical_pages, good_blocks, order, background_pages, rmw, stores_data, slots, slot_oobs;
 });
 
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +140,7 @@ impl<D: FlashDevice> Base<D> {
             logical_pages: good_blocks * u64::from(geometry.pages_per_block),
             good_blocks,
             order,
+            background_pages: background::wanted_pages(params, good_blocks, geometry.pages_per_block)?,
             refused_erases: 0,
             read_only: None,
             rmw,

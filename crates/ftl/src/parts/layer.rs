@@ -2,8 +2,8 @@
 
 use crate::parts::base::Base;
 use nandscape_core::{
-    Barrier, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats, Hint,
-    Logs, Lpn, Mapping, Ppn, SimTime, State, Token, state_of_inner,
+    Barrier, Clocked, Cost, Deferral, Extent, FlashDevice, FlashLayer, FlashState, Ftl, FtlResult, FtlStats,
+    Hint, Logs, Lpn, Mapping, Ppn, SimTime, State, Token, state_of_inner,
 };
 
 /// Where pages lie and how room is made: what a strategy decides by itself.
@@ -29,6 +29,10 @@ pub(crate) trait Strategy: State {
         Ok(self.base_mut().device.barrier(Barrier::Durable, at)?)
     }
 
+    /// One step of background collection, begun at `at`, towards so many erased pages; `None` if no step is
+    /// worth it.
+    fn step_in_background(&mut self, wanted_pages: u64, at: SimTime) -> FtlResult<Option<Token>>;
+
     /// What [`Mapping::cost`] reports.
     fn costs(&self) -> Cost;
 
@@ -40,6 +44,20 @@ pub(crate) trait Strategy: State {
 pub(crate) struct Layer<S>(pub(crate) S);
 
 state_of_inner!(impl [S: Strategy] Layer<S>: |this| this.0);
+
+impl<S: Strategy> Layer<S> {
+    /// Does steps from `at` on, each begun where the one before it ended, and none at `until` or later. With a
+    /// scheduler that does not know ends at submission, one step a call.
+    fn work_in_background(&mut self, wanted_pages: u64, at: SimTime, until: SimTime) -> FtlResult<()> {
+        let mut now = at.max(self.0.base().device.idle_from());
+        while now < until {
+            let Some(done) = self.0.step_in_background(wanted_pages, now)? else { break };
+            let Some(end) = self.0.base().device.completion(done) else { break };
+            now = now.max(end);
+        }
+        Ok(())
+    }
+}
 
 impl<S: Strategy> Ftl for Layer<S> {
     fn read(&mut self, extent: Extent, mut data: Option<&mut [u8]>, at: SimTime) -> FtlResult<Token> {
@@ -94,8 +112,14 @@ impl<S: Strategy> Ftl for Layer<S> {
         self.0.base_mut().note(flushed)
     }
 
-    fn idle(&mut self, _at: SimTime, _until: SimTime) -> FtlResult<()> {
-        Ok(())
+    fn idle(&mut self, at: SimTime, until: SimTime) -> FtlResult<()> {
+        match self.0.base().background_pages {
+            Some(wanted) if self.0.base().read_only.is_none() => {
+                let worked = self.work_in_background(wanted, at, until);
+                self.0.base_mut().note(worked)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn device_mut(&mut self) -> &mut dyn FlashState {

@@ -57,6 +57,10 @@ impl LogTable {
         self.free.is_empty()
     }
 
+    pub(crate) fn free_slots(&self) -> u32 {
+        self.free.len() as u32
+    }
+
     /// The entry to evict next: the oldest, or with [`Self::touch`] on writes the least recently written.
     pub(crate) fn victim(&self) -> Option<u32> {
         self.order.first_from(0).map(|(slot, _)| slot)

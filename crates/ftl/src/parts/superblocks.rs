@@ -98,6 +98,8 @@ pub(crate) struct Superblocks {
     rotor: u32,
     /// Nothing is programmed to a superblock before this: the erase that allowed it to be taken.
     gate: Vec<Token>,
+    /// Completes when the erases of idle time have: each may be what allows another to be taken.
+    idle_erases: Token,
     /// Superblocks in which a program failed, with the block; given up once nothing in them is live.
     failed: Vec<(u32, BlockId)>,
     /// Targets in which a program failed, until what was copied to them has been copied elsewhere.
@@ -107,7 +109,7 @@ pub(crate) struct Superblocks {
 }
 
 state!(impl [] Superblocks {
-    saved: empties, open, dead, taken, live_bits, rotor, failed, abandoned, stranded;
+    saved: empties, open, dead, taken, live_bits, rotor, idle_erases, failed, abandoned, stranded;
     tables: empty, position, live, gate;
     fixed: layout, pages, logical;
 });
@@ -142,6 +144,7 @@ impl Superblocks {
             live: vec![0; layout.superblocks() as usize],
             rotor: 0,
             gate: vec![Token::NONE; layout.superblocks() as usize],
+            idle_erases: Token::NONE,
             failed: Vec::new(),
             abandoned: Vec::new(),
             stranded: BTreeMap::new(),
@@ -284,8 +287,34 @@ impl Superblocks {
         base: &mut Base<D>,
         at: SimTime,
     ) -> FtlResult<(Option<u32>, Token)> {
-        let keep = u32::from(base.order == Order::CopyFirst);
-        self.allocate_but(keep, base, at)
+        self.allocate_but(Self::kept(base), base, at)
+    }
+
+    /// How many superblocks stay erased.
+    fn kept<D: FlashDevice>(base: &Base<D>) -> u32 {
+        u32::from(base.order == Order::CopyFirst)
+    }
+
+    /// Erased superblocks that can be taken without collecting.
+    pub(crate) fn takeable<D: FlashDevice>(&self, base: &Base<D>) -> u32 {
+        self.empties.saturating_sub(Self::kept(base))
+    }
+
+    /// One step of background collection: erases a superblock without live pages, while fewer are erased than
+    /// are wanted.
+    pub(crate) fn collect_in_background<D: FlashDevice>(
+        &mut self,
+        base: &mut Base<D>,
+        wanted_pages: u64,
+        at: SimTime,
+    ) -> FtlResult<Option<Token>> {
+        if u64::from(self.takeable(base)) * u64::from(self.pages) >= wanted_pages {
+            return Ok(None);
+        }
+        let Some((victim, _)) = self.dead.first_from(self.rotor) else { return Ok(None) };
+        let erased = self.collect(base, victim, at)?;
+        self.idle_erases = base.both(self.idle_erases, erased);
+        Ok(Some(erased))
     }
 
     /// As [`Self::allocate`], leaving `keep` erased ones.
@@ -302,7 +331,7 @@ impl Superblocks {
             {
                 assert!(self.empties >= keep, "superblock {superblock} leaves {} erased ones", self.empties);
                 if base.order == Order::CopyFirst {
-                    self.gate[superblock as usize] = done;
+                    self.gate[superblock as usize] = base.both(done, self.idle_erases);
                 }
                 return Ok((Some(superblock), done));
             }

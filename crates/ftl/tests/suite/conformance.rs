@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 type Typed = BTreeMap<String, String>;
 
+/// Idle time is used for whatever gains anything.
+const EAGER: &[(&str, &str)] = &[("background_gc", "true"), ("background_watermark", "100%")];
+
 /// The defaults, then each other value of each choice on its own.
 fn variants(info: &Info) -> Vec<Typed> {
     let mut list = vec![Typed::new()];
@@ -39,18 +42,28 @@ fn variants(info: &Info) -> Vec<Typed> {
 /// Numbers have no list of values to try; these are the ones that change what a layer does.
 fn numbers(name: &str) -> Vec<Typed> {
     let sets: &[&[(&str, &str)]] = match name {
-        "pm-gcl" | "pm-gcc" => &[&[("reserve", "2")]],
+        "pm-gcl" | "pm-gcc" => &[&[("reserve", "2")], EAGER],
         "sbm-gcl" => &[
             &[("reserve", "2")],
             &[("pn", "2")],
             &[("bn", "2")],
             &[("pn", "2"), ("bn", "4")],
             &[("pn", "2"), ("bn", "4"), ("full", "in-place")],
+            EAGER,
+            &[("background_gc", "true"), ("background_watermark", "25%"), ("full", "in-place")],
         ],
         "hsbm-gcl" => &[
             &[("logs", "1")],
             &[("logs", "3"), ("pn", "2"), ("identity", "covering")],
             &[("logs", "2"), ("bn", "2"), ("log_victim", "lru")],
+            EAGER,
+            &[
+                ("background_gc", "true"),
+                ("background_watermark", "50%"),
+                ("background_logs", "2"),
+                ("logs", "2"),
+                ("identity", "covering"),
+            ],
         ],
         "page-map" => &[
             &[("slc_blocks", "1"), ("slc_fold_after", "0ns")],

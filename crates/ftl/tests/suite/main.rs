@@ -1,5 +1,6 @@
 //! The integration tests of this crate, in one program.
 
+mod background;
 mod closed_forms;
 mod conformance;
 mod crash;

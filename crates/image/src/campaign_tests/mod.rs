@@ -52,7 +52,13 @@ fn cases() -> Vec<Case<'static>> {
     let sectors = stack("page-map", &[("op", "0.5"), ("background_gc", "true")], 2048);
     let all =
         boxed_ftls().into_iter().map(|entry| case(entry.info.name, stack(entry.info.name, entry.tiny, 512)));
-    all.chain([case("page-map sectors", sectors), case("oftl", objects())]).collect()
+    let background = ["pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"].into_iter().map(|layer| {
+        let mut typed = vec![("background_gc", "true"), ("background_watermark", "100%")];
+        typed.extend((layer == "hsbm-gcl").then_some(("logs", "2")));
+        typed.extend((layer == "hsbm-gcl").then_some(("background_logs", "1")));
+        case(&format!("{layer} background"), stack(layer, &typed, 512))
+    });
+    all.chain(background).chain([case("page-map sectors", sectors), case("oftl", objects())]).collect()
 }
 
 /// A store of objects, with blocks for its windows.

@@ -18,6 +18,13 @@ const TINY: Shape = (2, 14, 8, 512);
 /// An SLC cache of two blocks a plane that is folded as soon as the host is idle.
 const SLC: Typed = &[("op", "0.5"), ("slc_blocks", "2"), ("slc_fold_after", "0ns")];
 
+/// Idle time is used for whatever gains anything.
+const EAGER: Typed = &[("background_gc", "true"), ("background_watermark", "100%")];
+
+/// The same, with all but one log merged in it.
+const EAGER_LOGS: Typed =
+    &[("logs", "2"), ("background_gc", "true"), ("background_watermark", "100%"), ("background_logs", "1")];
+
 /// A layer with its parameters over a journal.
 pub fn setup(
     layer: &'static str,
@@ -64,14 +71,25 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
                 (2, 18, 8, 512),
             ),
         ],
-        "pm-gcl" => &[("pm-gcl", &[], TINY), ("pm-gcl sectors", &[], (3, 10, 4, 1024))],
-        "pm-gcc" => &[("pm-gcc", &[], TINY), ("pm-gcc sectors", &[], (3, 10, 4, 1024))],
-        "sbm-gcl" => {
-            &[("sbm-gcl", &[], TINY), ("sbm-gcl pairs", &[("pn", "2"), ("bn", "2")], (2, 20, 4, 512))]
-        }
+        "pm-gcl" => &[
+            ("pm-gcl", &[], TINY),
+            ("pm-gcl sectors", &[], (3, 10, 4, 1024)),
+            ("pm-gcl background", EAGER, TINY),
+        ],
+        "pm-gcc" => &[
+            ("pm-gcc", &[], TINY),
+            ("pm-gcc sectors", &[], (3, 10, 4, 1024)),
+            ("pm-gcc background", EAGER, TINY),
+        ],
+        "sbm-gcl" => &[
+            ("sbm-gcl", &[], TINY),
+            ("sbm-gcl pairs", &[("pn", "2"), ("bn", "2")], (2, 20, 4, 512)),
+            ("sbm-gcl background", EAGER, TINY),
+        ],
         "hsbm-gcl" => &[
             ("hsbm-gcl", &[("logs", "2")], TINY),
             ("hsbm-gcl pairs", &[("logs", "2"), ("bn", "2"), ("log_victim", "lru")], (2, 20, 4, 512)),
+            ("hsbm-gcl background", EAGER_LOGS, TINY),
         ],
         _ => return vec![quick(layer)],
     };
