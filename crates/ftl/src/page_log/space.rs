@@ -258,8 +258,8 @@ impl Space {
         least.map(|(group, this)| (group, this.live))
     }
 
-    /// The full group of which most pages are not live, the first filled of equal rows, and its number of live
-    /// pages. `None` if no group has any: holes of a row are no gain.
+    /// The full group of which most pages are not live, the first filled of equal rows, and its number of
+    /// live pages. `None` if no group has any: holes of a row are no gain.
     pub(super) fn most_gain(&self) -> Option<(u32, u32)> {
         if self.full.is_some() {
             return self.emptiest().filter(|(_, live)| *live < self.size);

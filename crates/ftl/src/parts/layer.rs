@@ -46,8 +46,8 @@ pub(crate) struct Layer<S>(pub(crate) S);
 state_of_inner!(impl [S: Strategy] Layer<S>: |this| this.0);
 
 impl<S: Strategy> Layer<S> {
-    /// Does steps from `at` on, each begun where the one before it ended, and none at `until` or later. With a
-    /// scheduler that does not know ends at submission, one step a call.
+    /// Does steps from `at` on, each begun where the one before it ended, and none at `until` or later. With
+    /// a scheduler that does not know ends at submission, one step a call.
     fn work_in_background(&mut self, wanted_pages: u64, at: SimTime, until: SimTime) -> FtlResult<()> {
         let mut now = at.max(self.0.base().device.idle_from());
         while now < until {

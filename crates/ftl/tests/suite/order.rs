@@ -181,13 +181,47 @@ fn copies_come_before_erases_where_that_is_asked_for() {
     }
 }
 
+/// Where copies come first, one superblock stays erased though the power goes: what was taken because idle
+/// time erased another waits for that erase.
+#[test]
+fn a_superblock_waits_for_the_erase_in_idle_time_that_allowed_it_to_be_taken() {
+    for name in ["sbm-gcl", "hsbm-gcl"] {
+        for (order, must_wait) in [("copy-first", true), ("erase-first", false)] {
+            let (mut ftl, log) = layer_with(name, &[("gc_order", order), ("background_gc", "true")]);
+            let write = |ftl: &mut dyn Ftl, logical: u64, at| {
+                let extent = Extent::new(logical * 4 * 1024, 4 * 1024);
+                let token = ftl.write(extent, None, Hint::default(), SimTime(at)).unwrap();
+                log.lock().unwrap().done_ns(token)
+            };
+            let erases = |ftl: &dyn Ftl| ftl.device().tally().totals.erases;
+            let mut now = 0;
+            let mut turns = (0..4).cycle();
+            // Until the next one would collect.
+            for _ in 0..if must_wait { 31 } else { 32 } {
+                now = write(&mut *ftl, turns.next().unwrap(), now);
+            }
+            assert_eq!(erases(&*ftl), 0, "{name} {order}");
+            ftl.idle(SimTime(now), SimTime(now + 1)).unwrap();
+            assert_eq!(erases(&*ftl), 1, "{name} {order}: one step begins in a nanosecond");
+            let done = write(&mut *ftl, turns.next().unwrap(), now + 1);
+            assert_eq!(erases(&*ftl), 1, "{name} {order}: a superblock was erased");
+            let erased = now + 1000;
+            assert_eq!(done >= erased + 100, must_wait, "{name} {order}: {done} after {erased}");
+        }
+    }
+}
+
 fn layer(name: &str, order: &str) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
+    layer_with(name, &[("gc_order", order)])
+}
+
+fn layer_with(name: &str, typed: &[(&str, &str)]) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
     let entry = nandscape_ftl::find(name).unwrap();
     let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
     let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
     let log: Arc<Mutex<Log>> = Arc::default();
     let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Endless(log.clone()));
-    let typed = [("gc_order".to_owned(), order.to_owned())].into();
+    let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = Params::check(entry.info, "ftl.", &typed).unwrap();
     ((entry.build)(Box::new(device), &params).unwrap(), log)
 }

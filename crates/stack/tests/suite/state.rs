@@ -104,7 +104,8 @@ fn saved(subsystem: &mut dyn Subsystem) -> Vec<u8> {
     bytes.bytes
 }
 
-/// Random writes and trims of whole pages in the first half, one at a time, to the namespaces in turn.
+/// Random writes and trims of whole pages in the first half, one at a time, to the namespaces in turn, with
+/// idle time between them.
 fn drive(subsystem: &mut dyn Subsystem, seed: u64) {
     let mut rng = seeded(seed);
     let mut at = SimTime::ZERO;
@@ -117,6 +118,10 @@ fn drive(subsystem: &mut dyn Subsystem, seed: u64) {
         let command = BlockCommand::new(op, Extent::new(place, page), Hint(number as u16 % 3));
         let done = subsystem.submit(namespace, command.into(), Payload::None, at).unwrap().done;
         at = wait(subsystem, done, at);
+        if number % 16 == 0 {
+            subsystem.idle(at, at + 10_000_000).unwrap();
+            at += 10_000_000;
+        }
     }
     subsystem.advance(SimTime::MAX, &mut Vec::new());
     subsystem.reset_counters(SimTime::ZERO);
@@ -156,6 +161,8 @@ fn every_layer_with_every_scheduler_goes_on_as_if_it_had_not_been_loaded() {
                 let half = "workload.precondition=fill:50%+uniform:0.5x";
                 check(&[&kind, &scheduler, &order, half], HALF);
                 check(&[&kind, &scheduler, &order, half, "ftl.gc_order=copy-first"], HALF);
+                let background = ["ftl.background_gc=true", "ftl.background_watermark=50%"];
+                check(&[&[&*kind, &scheduler, &order, half], &background[..]].concat(), HALF);
             } else {
                 check(&[&kind, &scheduler], LOAD);
             }
