@@ -231,7 +231,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
     /// Merges a log while the host is idle; tries again elsewhere what fails to be programmed, as
     /// [`Self::write_page`] does.
     fn merge_in_background(&mut self, slot: u32, at: SimTime) -> FtlResult<Token> {
-        let is_full = self.logs.get(slot).next == self.pool.pages;
+        let (is_full, free) = (self.logs.get(slot).next == self.pool.pages, self.logs.free_slots());
         let merged = loop {
             match self.merge(slot, at) {
                 Err(FtlError::Flash(FlashError::ProgramFailed { page }))
@@ -242,6 +242,7 @@ impl<D: FlashDevice> HsbmGcl<D> {
                 merged => break merged?,
             }
         };
+        assert_eq!(self.logs.free_slots(), free + 1, "free entries after the log of slot {slot} was merged");
         self.pool.release_abandoned();
         self.base.stats.merges_evicted += u64::from(!is_full);
         Ok(merged)

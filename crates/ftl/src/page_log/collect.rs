@@ -112,7 +112,8 @@ impl<D: FlashDevice> PageLog<D> {
             return Ok(None);
         }
         let victim = self.space.most_gain();
-        let Some((group, _)) = victim.filter(|(_, live)| self.has_target(*live)) else { return Ok(None) };
+        let Some((group, live)) = victim.filter(|(_, live)| self.has_target(*live)) else { return Ok(None) };
+        assert!(live < self.space.size, "group {group} with {live} live pages is no gain");
         let collected = match self.collection {
             Collection::Blocks => self.collect(group, at)?,
             Collection::Everything => self.collect_row(group, at)?,

@@ -313,6 +313,7 @@ impl Superblocks {
         }
         let Some((victim, _)) = self.dead.first_from(self.rotor) else { return Ok(None) };
         let erased = self.collect(base, victim, at)?;
+        assert!(!self.dead.contains(victim), "superblock {victim} was collected and is a candidate");
         self.idle_erases = base.both(self.idle_erases, erased);
         Ok(Some(erased))
     }
