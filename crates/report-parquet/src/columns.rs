@@ -1,8 +1,13 @@
 //! Columns of any rows.
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
 use nandscape_sim::cached::CachePoint;
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
 type PointColumn = (&'static str, fn(&CachePoint) -> u64);
@@ -36,52 +41,110 @@ pub trait OfCache {
 
 pub struct Columns<'a, R> {
     rows: &'a [R],
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
+    columns: Vec<Column>,
+}
+
+struct Column {
+    name: String,
+    /// For each row whether it has a value (1) or none (0); `None`: all have one.
+    levels: Option<Vec<i16>>,
+    values: Values,
+}
+
+/// The values that there are. Of counts the bits: Parquet has no physical types without a sign.
+enum Values {
+    Text(Vec<ByteArray>),
+    Number(Vec<i32>),
+    Count(Vec<i64>),
+    Real(Vec<f64>),
 }
 
 impl<'a, R> Columns<'a, R> {
     pub const fn of(rows: &'a [R]) -> Self {
-        Self { rows, fields: Vec::new(), arrays: Vec::new() }
-    }
-
-    pub fn batch(self) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
-    }
-
-    fn push(&mut self, name: &str, kind: DataType, can_be_null: bool, array: ArrayRef) {
-        self.fields.push(Field::new(name, kind, can_be_null));
-        self.arrays.push(array);
+        Self { rows, columns: Vec::new() }
     }
 
     pub fn text(&mut self, name: &str, of: impl Fn(&R) -> String) {
-        let array = StringArray::from_iter_values(self.rows.iter().map(of));
-        self.push(name, DataType::Utf8, false, Arc::new(array));
+        self.full(name, |row| of(row).into_bytes().into(), Values::Text);
     }
 
     pub fn optional_text(&mut self, name: &str, of: impl Fn(&R) -> Option<String>) {
-        let array: StringArray = self.rows.iter().map(of).collect();
-        self.push(name, DataType::Utf8, true, Arc::new(array));
+        self.optional(name, |row| Some(of(row)?.into_bytes().into()), Values::Text);
     }
 
     pub fn number(&mut self, name: &str, of: impl Fn(&R) -> u32) {
-        let array = UInt32Array::from_iter_values(self.rows.iter().map(of));
-        self.push(name, DataType::UInt32, false, Arc::new(array));
+        self.full(name, |row| of(row).cast_signed(), Values::Number);
     }
 
     pub fn count(&mut self, name: &str, of: impl Fn(&R) -> u64) {
-        let array = UInt64Array::from_iter_values(self.rows.iter().map(of));
-        self.push(name, DataType::UInt64, false, Arc::new(array));
+        self.full(name, |row| of(row).cast_signed(), Values::Count);
     }
 
     pub fn real(&mut self, name: &str, of: impl Fn(&R) -> Option<f64>) {
-        let array: Float64Array = self.rows.iter().map(of).collect();
-        self.push(name, DataType::Float64, true, Arc::new(array));
+        self.optional(name, of, Values::Real);
     }
 
     pub fn optional_count(&mut self, name: &str, of: impl Fn(&R) -> Option<u64>) {
-        let array: UInt64Array = self.rows.iter().map(of).collect();
-        self.push(name, DataType::UInt64, true, Arc::new(array));
+        self.optional(name, |row| Some(of(row)?.cast_signed()), Values::Count);
+    }
+
+    fn full<T>(&mut self, name: &str, of: impl Fn(&R) -> T, values: fn(Vec<T>) -> Values) {
+        let values = values(self.rows.iter().map(of).collect());
+        self.columns.push(Column { name: name.to_owned(), levels: None, values });
+    }
+
+    fn optional<T>(&mut self, name: &str, of: impl Fn(&R) -> Option<T>, values: fn(Vec<T>) -> Values) {
+        let all: Vec<Option<T>> = self.rows.iter().map(of).collect();
+        let levels = Some(all.iter().map(|value| i16::from(value.is_some())).collect());
+        let values = values(all.into_iter().flatten().collect());
+        self.columns.push(Column { name: name.to_owned(), levels, values });
+    }
+
+    /// The columns as a file in memory.
+    pub fn file(self, properties: WriterProperties) -> Result<Vec<u8>> {
+        let fields = self.columns.iter().map(Column::field).collect::<Result<_>>()?;
+        let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
+        let mut out = Vec::new();
+        let mut file = SerializedFileWriter::new(&mut out, schema, Arc::new(properties))?;
+        if !self.rows.is_empty() {
+            let mut rows = file.next_row_group()?;
+            for column in &self.columns {
+                let mut writer = rows.next_column()?.expect("the schema has as many columns");
+                column.write(writer.untyped())?;
+                writer.close()?;
+            }
+            rows.close()?;
+        }
+        file.close()?;
+        Ok(out)
+    }
+}
+
+impl Column {
+    fn field(&self) -> Result<TypePtr> {
+        let (physical, logical) = match self.values {
+            Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Values::Number(_) => (Physical::INT32, Some(LogicalType::integer(32, false))),
+            Values::Count(_) => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Values::Real(_) => (Physical::DOUBLE, None),
+        };
+        let repetition = if self.levels.is_some() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let field = Type::primitive_type_builder(&self.name, physical);
+        Ok(Arc::new(field.with_repetition(repetition).with_logical_type(logical).build()?))
+    }
+
+    fn write(&self, writer: &mut ColumnWriter<'_>) -> Result<()> {
+        match (&self.values, writer) {
+            (Values::Text(values), ColumnWriter::ByteArrayColumnWriter(writer)) => self.batch(writer, values),
+            (Values::Number(values), ColumnWriter::Int32ColumnWriter(writer)) => self.batch(writer, values),
+            (Values::Count(values), ColumnWriter::Int64ColumnWriter(writer)) => self.batch(writer, values),
+            (Values::Real(values), ColumnWriter::DoubleColumnWriter(writer)) => self.batch(writer, values),
+            _ => Err(ParquetError::General(format!("{}: expected a writer of its type", self.name))),
+        }
+    }
+
+    fn batch<T: DataType>(&self, writer: &mut ColumnWriterImpl<'_, T>, values: &[T::T]) -> Result<()> {
+        writer.write_batch(values, self.levels.as_deref(), None).map(|_| ())
     }
 }
 

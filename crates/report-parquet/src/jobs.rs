@@ -6,9 +6,7 @@
 
 use super::columns::{Columns, OfCache};
 use super::{per_second, ratio};
-use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
-use nandscape_report::Run;
+use nandscape_report::{ReportError, Run};
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::jobs::timeline::{Cell, Window};
 
@@ -46,7 +44,7 @@ impl OfCache for Row<'_> {
     }
 }
 
-pub fn batch(runs: &[Run]) -> Result<RecordBatch, ArrowError> {
+pub fn file(runs: &[Run]) -> Result<Vec<u8>, ReportError> {
     let mut rows = Vec::new();
     for run in runs {
         let Some(series) = &run.jobs else { continue };
@@ -78,5 +76,5 @@ pub fn batch(runs: &[Run]) -> Result<RecordBatch, ArrowError> {
     columns
         .optional_count("latency_max_ns", |row| (row.cell.requests > 0).then_some(row.cell.latency_max_ns));
     columns.cache();
-    columns.batch()
+    super::file(columns, "nandscape.series", "jobs 1", super::version(runs))
 }

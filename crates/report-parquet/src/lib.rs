@@ -15,14 +15,12 @@ mod sweep;
 
 pub use sweep::render_sweep_parquet;
 
-use arrow_array::RecordBatch;
 use columns::{Columns, OfCache};
 use nandscape_core::Cause;
 use nandscape_report::{Output, ReportError, Run};
 use nandscape_sim::cached::CachePoint;
 use nandscape_sim::histogram::LogHistogram;
 use nandscape_sim::metrics::Sample;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -83,17 +81,21 @@ fn programs(sample: &Sample) -> u64 {
 ///
 /// What the encoder refuses.
 pub fn render_parquet(runs: &[Run]) -> Result<Vec<u8>, ReportError> {
-    let is_of_jobs = runs.iter().any(|run| run.jobs.is_some());
-    let batch = if is_of_jobs { jobs::batch(runs) } else { batch(&rows(runs)) };
-    let batch = batch.map_err(|error| failure(&error))?;
-    let version = runs.first().map(|run| run.result.run.version.clone());
-    file(&batch, "nandscape.series", if is_of_jobs { "jobs 1" } else { "1" }, version)
+    if runs.iter().any(|run| run.jobs.is_some()) {
+        return jobs::file(runs);
+    }
+    file(columns(&rows(runs)), "nandscape.series", "1", version(runs))
+}
+
+/// The version that made the runs.
+fn version(runs: &[Run]) -> Option<String> {
+    runs.first().map(|run| run.result.run.version.clone())
 }
 
 /// The file of a table. `kind` and `version` tell readers what its columns mean; `made_by` is the version
 /// that made the runs.
-fn file(
-    batch: &RecordBatch,
+fn file<R>(
+    columns: Columns<'_, R>,
     kind: &str,
     version: &str,
     made_by: Option<String>,
@@ -105,12 +107,9 @@ fn file(
             KeyValue::new("nandscape.version".to_owned(), made_by),
         ]))
         .build();
-    let mut out = Vec::new();
-    let mut writer =
-        ArrowWriter::try_new(&mut out, batch.schema(), Some(properties)).map_err(|error| failure(&error))?;
-    writer.write(batch).map_err(|error| failure(&error))?;
-    writer.close().map_err(|error| failure(&error))?;
-    Ok(out)
+    columns
+        .file(properties)
+        .map_err(|error| ReportError::Encode { output: "parquet", message: error.to_string() })
 }
 
 fn rows(runs: &[Run]) -> Vec<Row<'_>> {
@@ -125,11 +124,7 @@ fn rows(runs: &[Run]) -> Vec<Row<'_>> {
     rows
 }
 
-fn failure(error: &dyn std::error::Error) -> ReportError {
-    ReportError::Encode { output: "parquet", message: error.to_string() }
-}
-
-fn batch(rows: &[Row<'_>]) -> Result<RecordBatch, arrow_schema::ArrowError> {
+fn columns<'a>(rows: &'a [Row<'a>]) -> Columns<'a, Row<'a>> {
     let mut columns = Columns::of(rows);
     columns.text("run", |row| row.run.label.clone());
     columns.text("workload", |row| row.run.result.workload.spec.clone());
@@ -149,7 +144,7 @@ fn batch(rows: &[Row<'_>]) -> Result<RecordBatch, arrow_schema::ArrowError> {
         columns.optional_count(&format!("write_{name}_ns"), |row| quantile(&row.now.write_latency, q));
     }
     columns.cache();
-    columns.batch()
+    columns
 }
 
 fn quantile(latencies: &LogHistogram, q: f64) -> Option<u64> {

@@ -5,7 +5,7 @@
 //! run has no such figure or failed; `error` is null of a run that ended well.
 
 use super::columns::Columns;
-use super::{failure, file};
+use super::file;
 use nandscape_report::{ReportError, SweepRow, SweepTable};
 
 /// The rows of a sweep as a Parquet file in memory.
@@ -30,6 +30,5 @@ pub fn render_sweep_parquet(table: &SweepTable) -> Result<Vec<u8>, ReportError> 
         columns.real(key, |row| row.metrics[metric]);
     }
     columns.optional_text("error", |row| row.error.clone());
-    let batch = columns.batch().map_err(|error| failure(&error))?;
-    file(&batch, "nandscape.sweep", "1", None)
+    file(columns, "nandscape.sweep", "1", None)
 }
