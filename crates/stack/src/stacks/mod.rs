@@ -18,7 +18,10 @@ use crate::flash::{BuildOptions, nand, with_faults, with_time};
 use crate::interfaces::Place;
 use crate::kinds::StackKind;
 use crate::memory;
-use nandscape_core::{FlashDevice, Oob, OutOfBand, Params, Subsystem};
+use nandscape_core::command::Payload;
+use nandscape_core::{
+    Clocked, Command, FlashDevice, Layered, Oob, OutOfBand, Params, SimTime, Submitted, Subsystem,
+};
 use nandscape_hostftl::HostFtlError;
 use nandscape_media::Breakable;
 use nandscape_object::oftl::ObjectOob;
@@ -103,12 +106,36 @@ fn in_front(config: &StackConfig, subsystem: Boxed) -> Result<Boxed> {
     if config.stores_objects() { Ok(served) } else { config.host.in_front(config.policy_setup(0), served) }
 }
 
-/// A layer of the host as a stack, of the keys of `[ftl]`.
+/// A layer of the host over what lies below it, as a stack, of the keys of `[ftl]`.
 fn host_layer<L: Subsystem + Send + 'static>(
     config: &StackConfig,
-    build: impl FnOnce(&Params) -> std::result::Result<L, HostFtlError>,
+    below: Boxed,
+    build: fn(Lower, &Params) -> std::result::Result<L, HostFtlError>,
 ) -> Result<Boxed> {
-    Ok(Box::new(build(&config.ftl_params).map_err(unsuited)?))
+    Ok(Box::new(build(Lower(below), &config.ftl_params).map_err(unsuited)?))
+}
+
+/// Any subsystem below a layer of the host: these are compiled once, not for each device.
+struct Lower(Boxed);
+
+nandscape_core::state_of_inner!(impl [] Lower: |this| this.0);
+
+impl Clocked for Lower {
+    nandscape_core::delegate_clock!(self, self.0);
+}
+
+impl Layered for Lower {
+    fn below(&self) -> &dyn Subsystem {
+        &*self.0
+    }
+
+    fn below_mut(&mut self) -> &mut dyn Subsystem {
+        &mut *self.0
+    }
+
+    fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
+        self.0.submit(namespace, command, payload, at)
+    }
 }
 
 /// Why a layer of the host cannot be built.

@@ -38,7 +38,10 @@ impl WithScheduler for Store<'_> {
         }
         let faults = Faults::new(nand, config.faults.plan.clone())
             .map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
-        on(config, timed::<_, S, ObjectOob>(config, faults))
+        // The store is compiled once for all of these.
+        let device: Box<dyn FlashDevice<ObjectOob> + Send> =
+            Box::new(timed::<_, S, ObjectOob>(config, faults));
+        on(config, device)
     }
 }
 

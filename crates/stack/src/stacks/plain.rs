@@ -1,10 +1,10 @@
-//! Stacks of two parts: a namespace over the flash ([`Base`]), and what the host puts over it ([`Top`]).
+//! Namespaces over the flash that need no OOB: what hosts see, or what the layers of a host lie on.
 
 use super::Boxed;
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::flash::{BuildOptions, faulty, nand_options, timed};
 use crate::memory;
-use nandscape_core::{AnyDevice, FlashDevice, Oob, Subsystem};
+use nandscape_core::{AnyDevice, FlashDevice, Oob};
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{Nand, Scheduler};
 use nandscape_namespace::vector::VectorOob;
@@ -13,8 +13,8 @@ use std::marker::PhantomData;
 
 /// A namespace over the flash that needs no OOB where no bytes are kept: blocks are programmed in order.
 pub(super) trait Base {
-    /// Makes it over a device, and something over it.
-    fn on<T: Top, D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
+    /// Makes it over a device.
+    fn on<D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
         config: &StackConfig,
         device: D,
     ) -> Result<Boxed>;
@@ -24,44 +24,29 @@ pub(super) trait Base {
         false
     }
 
-    /// Makes both over a device of any type, which lasts longer than the process or not.
-    fn on_any<T: Top>(config: &StackConfig, device: AnyDevice, _lasts: bool) -> Result<Boxed> {
-        Self::on::<T, AnyDevice, Oob>(config, device)
+    /// Makes it over a device of any type, which lasts longer than the process or not.
+    fn on_any(config: &StackConfig, device: AnyDevice, _lasts: bool) -> Result<Boxed> {
+        Self::on::<AnyDevice, Oob>(config, device)
     }
 }
 
-/// What the host puts over a namespace.
-pub(super) trait Top {
-    /// Puts it there.
-    fn over<S: Subsystem + Send + 'static>(config: &StackConfig, below: S) -> Result<Boxed>;
-}
-
-/// Nothing.
-pub(super) struct Raw;
-
-impl Top for Raw {
-    fn over<S: Subsystem + Send + 'static>(_: &StackConfig, below: S) -> Result<Boxed> {
-        Ok(Box::new(below))
-    }
-}
-
-/// Both over a device that keeps no bytes.
-pub(super) fn plain<B: Base, T: Top>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
+/// Makes one over a device that keeps no bytes.
+pub(super) fn plain<B: Base>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
     memory::check(config.seen_geometry())?;
     if config.faults.plan.is_empty() && !B::needs_oob(config) {
-        return config.scheduler.with(Plain::<B, T> { config, options, parts: PhantomData });
+        return config.scheduler.with(Plain::<B> { config, options, base: PhantomData });
     }
-    B::on_any::<T>(config, faulty(config, &nand_options(config, options))?, false)
+    B::on_any(config, faulty(config, &nand_options(config, options))?, false)
 }
 
-/// Both over a device that keeps no bytes, compiled for its scheduler.
-struct Plain<'a, B, T> {
+/// A namespace over a device that keeps no bytes, compiled for its scheduler.
+struct Plain<'a, B> {
     config: &'a StackConfig,
     options: BuildOptions,
-    parts: PhantomData<(B, T)>,
+    base: PhantomData<B>,
 }
 
-impl<B: Base, T: Top> WithScheduler for Plain<'_, B, T> {
+impl<B: Base> WithScheduler for Plain<'_, B> {
     type Out = Result<Boxed>;
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
@@ -71,6 +56,6 @@ impl<B: Base, T: Top> WithScheduler for Plain<'_, B, T> {
         let nand = Nand::<ImpliedOob>::with_oob(self.config.geometry, &options)
             .map_err(|error| ConfigError::Build(format!("device.bad_blocks: {error}")))?;
         let device = timed::<_, S, ImpliedOob>(self.config, nand);
-        B::on::<T, _, ImpliedOob>(self.config, device)
+        B::on::<_, ImpliedOob>(self.config, device)
     }
 }

@@ -1,6 +1,6 @@
 //! Vector access, and zones that the host makes of chunks.
 
-use super::plain::{Base, Raw, Top, plain};
+use super::plain::{Base, plain};
 use super::{Boxed, Over, StackEntry, refuse_block_only, unsuited};
 use crate::config::{ConfigError, Result, StackConfig};
 use crate::kinds::vector::{
@@ -13,13 +13,13 @@ use nandscape_namespace::vector::{FailedProgram, VectorNamespace, VectorOob, Vec
 use nandscape_namespace::zones::ZoneOob;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: plain::<Chunks, Raw>, over: Over::Pages(Chunks::on_any::<Raw>) };
+    StackEntry { kind: &KIND, plain: plain::<Chunks>, over: Over::Pages(Chunks::on_any) };
 
 /// Zones of chunks.
 pub(super) struct Chunks;
 
 impl Base for Chunks {
-    fn on<T: Top, D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
+    fn on<D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
         config: &StackConfig,
         device: D,
     ) -> Result<Boxed> {
@@ -32,7 +32,7 @@ impl Base for Chunks {
             let expected = format!("a width that divides the {units} dies");
             return Err(config.vector.error(WIDTH, expected).into());
         }
-        T::over(config, ChunkZones::new(namespace, width).map_err(unsuited)?)
+        Ok(Box::new(ChunkZones::new(namespace, width).map_err(unsuited)?))
     }
 }
 

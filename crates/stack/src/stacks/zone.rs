@@ -1,8 +1,10 @@
 //! Zones, and the stack that gives hosts nothing else.
 
-use super::plain::{Base, Raw, Top, plain};
+use super::plain::{Base, plain};
+use super::vector::Chunks;
 use super::{Boxed, Over, StackEntry, host_ftl, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
+use crate::flash::BuildOptions;
 use crate::kinds::zone::{
     APPEND_TIME, BLOCKS_PER_DIE, CAPACITY, CONVENTIONAL, CONVENTIONAL_OP, COUNT, DESCRIPTOR_BYTES, DIES,
     FINISH, KIND, MANAGE_TIME, MAX_ACTIVE, MAX_OPEN, ON, OPEN_TIME, READ_TIME, READS_ACROSS, RESET,
@@ -22,7 +24,7 @@ use nandscape_namespace::zones::{
 use std::collections::BTreeMap;
 
 pub const ENTRY: StackEntry =
-    StackEntry { kind: &KIND, plain: plain::<Zones, Raw>, over: Over::Pages(Zones::on_any::<Raw>) };
+    StackEntry { kind: &KIND, plain: plain::<Zones>, over: Over::Pages(Zones::on_any) };
 
 /// Zones for a file system in front of the stack.
 pub const F2FS: StackEntry = StackEntry { kind: &f2fs::ON_ZONES, ..ENTRY };
@@ -30,31 +32,44 @@ pub const F2FS: StackEntry = StackEntry { kind: &f2fs::ON_ZONES, ..ENTRY };
 /// Zones for a cache.
 pub const CACHE: StackEntry = StackEntry { kind: &zone_cache::KIND, ..ENTRY };
 
+/// Zones of the device or of chunks, as asked for, over a device that keeps no bytes.
+pub(super) fn plain_zones(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
+    let plain = if config.is_on_vector() { plain::<Chunks> } else { plain::<Zones> };
+    plain(config, options)
+}
+
+/// The same over a device of any type, which `lasts` longer than the process or not.
+pub(super) fn zones(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
+    let on_any = if config.is_on_vector() { Chunks::on_any } else { Zones::on_any };
+    on_any(config, device, lasts)
+}
+
 /// Zones of the device.
 pub(super) struct Zones;
 
 impl Base for Zones {
-    fn on<T: Top, D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
+    fn on<D: FlashDevice<O> + Send + 'static, O: ZoneOob + VectorOob>(
         config: &StackConfig,
         device: D,
     ) -> Result<Boxed> {
         let zoned = ZonedNamespace::<_, O>::new(device, &setup(config)?);
-        T::over(config, zoned.map_err(|error| build_error(&error))?)
+        Ok(Box::new(zoned.map_err(|error| build_error(&error))?))
     }
 
     fn needs_oob(config: &StackConfig) -> bool {
         conventional(config) > 0 || config.is_on_vector()
     }
 
-    fn on_any<T: Top>(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
+    fn on_any(config: &StackConfig, device: AnyDevice, lasts: bool) -> Result<Boxed> {
         let device = if config.is_on_vector() { host_ftl::flash(config, device)? } else { device };
         let setup = setup(config)?;
         if setup.layout.conventional == 0 {
-            return Self::on::<T, AnyDevice, Oob>(config, device);
+            return Self::on::<AnyDevice, Oob>(config, device);
         }
         let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
         let shared: SharedDevice = share(device);
-        T::over(config, with_conventional(shared, &setup, layer, Sabotage::None).map_err(|error| error.0)?)
+        let zoned = with_conventional(shared, &setup, layer, Sabotage::None);
+        Ok(Box::new(zoned.map_err(|error| error.0)?))
     }
 }
 
