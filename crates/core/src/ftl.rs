@@ -179,7 +179,8 @@ pub trait Mapping {
     /// Counters since the last reset.
     fn stats(&self) -> FtlStats;
 
-    /// Starts counting anew. The map and the wear stay.
+    /// Starts counting anew, as time does: nothing waits any more for what was submitted so far. The map and
+    /// the wear stay.
     fn reset_stats(&mut self);
 
     /// Its SLC cache; `None` without one.

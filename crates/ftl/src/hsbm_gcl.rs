@@ -312,6 +312,10 @@ impl<D: FlashDevice> Strategy for HsbmGcl<D> {
         &mut self.base
     }
 
+    fn forget_tokens(&mut self) {
+        self.pool.open_gates();
+    }
+
     fn find(&self, lpn: Lpn) -> Option<Ppn> {
         let (logical, index) = self.pool.split(lpn);
         let place = self.place(logical, index).map(|(superblock, page)| self.pool.page(superblock, page));

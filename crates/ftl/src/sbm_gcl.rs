@@ -340,6 +340,10 @@ impl<D: FlashDevice> Strategy for SbmGcl<D> {
         &mut self.base
     }
 
+    fn forget_tokens(&mut self) {
+        self.pool.open_gates();
+    }
+
     fn find(&self, lpn: Lpn) -> Option<Ppn> {
         let (logical, index) = self.pool.split(lpn);
         let superblock = self.map[logical as usize];

@@ -107,6 +107,11 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
     }
 
     #[inline]
+    fn forget_tokens(&mut self) {
+        self.before_copies = Token::NONE;
+        self.space.lanes.iter_mut().for_each(|lane| lane.gate = Token::NONE);
+    }
+
     fn find(&self, lpn: Lpn) -> Option<Ppn> {
         self.table.physical(lpn)
     }

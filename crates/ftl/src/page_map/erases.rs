@@ -30,6 +30,11 @@ impl Erases {
         }
     }
 
+    /// Time starts anew: nothing waits any more for an erase so far.
+    pub fn forget(&mut self) {
+        self.last.clear();
+    }
+
     /// Completes when all erases so far have, where that matters.
     pub fn last(&self) -> Token {
         self.last.back().copied().unwrap_or(Token::NONE)

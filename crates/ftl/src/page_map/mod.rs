@@ -505,6 +505,7 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
 
     fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
+        self.domains.iter_mut().for_each(|domain| domain.erases.forget());
         assert_eq!(self.host_bytes_before.len(), self.host_bytes.len(), "logs of the host");
         self.host_bytes_before.copy_from_slice(&self.host_bytes);
         if let Some(slc) = &mut self.slc {

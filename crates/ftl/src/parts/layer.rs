@@ -33,6 +33,9 @@ pub(crate) trait Strategy: State {
     /// worth it.
     fn step_in_background(&mut self, wanted_pages: u64, at: SimTime) -> FtlResult<Option<Token>>;
 
+    /// Time starts anew: nothing waits any more for what was submitted so far.
+    fn forget_tokens(&mut self);
+
     /// What [`Mapping::cost`] reports.
     fn costs(&self) -> Cost;
 
@@ -157,6 +160,7 @@ impl<S: Strategy> Mapping for Layer<S> {
     fn reset_stats(&mut self) {
         let stats = &mut self.0.base_mut().stats;
         *stats = FtlStats { live_pages: stats.live_pages, ..FtlStats::default() };
+        self.0.forget_tokens();
     }
 
     fn cost(&self) -> Cost {

@@ -115,6 +115,12 @@ state!(impl [] Superblocks {
 });
 
 impl Superblocks {
+    /// Time starts anew: nothing waits any more for an erase so far.
+    pub(crate) fn open_gates(&mut self) {
+        self.gate.fill(Token::NONE);
+        self.idle_erases = Token::NONE;
+    }
+
     /// Erased superblocks can be taken; used ones wait for [`super::adopt`]. Those with a bad block are
     /// retired from the beginning, and `base`'s capacity shrinks to the others, less the reserve where
     /// copies come first. `logs` superblocks may be taken beside mapped ones.

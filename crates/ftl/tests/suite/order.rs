@@ -181,6 +181,31 @@ fn copies_come_before_erases_where_that_is_asked_for() {
     }
 }
 
+#[test]
+fn nothing_waits_for_what_was_before_time_started_anew() {
+    for (name, order) in ["pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"]
+        .into_iter()
+        .flat_map(|name| [(name, "copy-first"), (name, "erase-first")])
+    {
+        let (mut ftl, log) = layer_with(name, &[("gc_order", order), ("background_gc", "true")]);
+        let mut rng = seeded(3);
+        let mut write = |ftl: &mut dyn Ftl, at: u64| {
+            let extent = Extent::new(below(&mut rng, ftl.logical_pages() / 2) * 1024, 1024);
+            let token = ftl.write(extent, None, Hint::default(), SimTime(at)).unwrap();
+            log.lock().unwrap().done_ns(token)
+        };
+        let mut before = 0;
+        for _ in 0..2000 {
+            before = write(&mut *ftl, before);
+            ftl.idle(SimTime(before), SimTime(before + 1)).unwrap();
+        }
+        assert!(ftl.device().tally().totals.erases > 100, "{name} {order} collected");
+        ftl.reset_stats();
+        let after = (0..20).fold(0, |now, _| write(&mut *ftl, now));
+        assert!(after < before / 10, "{name} {order}: {after} of {before}");
+    }
+}
+
 /// Where copies come first, one superblock stays erased though the power goes: what was taken because idle
 /// time erased another waits for that erase.
 #[test]
