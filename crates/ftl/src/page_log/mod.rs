@@ -106,12 +106,12 @@ impl<D: FlashDevice> Strategy for PageLog<D> {
         &mut self.base
     }
 
-    #[inline]
     fn forget_tokens(&mut self) {
         self.before_copies = Token::NONE;
         self.space.lanes.iter_mut().for_each(|lane| lane.gate = Token::NONE);
     }
 
+    #[inline]
     fn find(&self, lpn: Lpn) -> Option<Ppn> {
         self.table.physical(lpn)
     }
