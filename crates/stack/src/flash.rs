@@ -154,8 +154,11 @@ pub(crate) fn divided(config: &StackConfig, device: AnyDevice, lasts: bool) -> R
 }
 
 /// The device of a run that keeps no bytes and in which something goes wrong.
-pub(crate) fn faulty(config: &StackConfig, options: &NandOptions) -> Result<AnyDevice> {
-    let medium = nand::<Oob>(config, options)?;
+pub(crate) fn faulty<O: OutOfBand>(
+    config: &StackConfig,
+    options: &NandOptions,
+) -> Result<Box<dyn FlashDevice<O> + Send>> {
+    let medium = nand(config, options)?;
     Ok(with_time(config, with_faults(config, Box::new(medium))?))
 }
 

@@ -67,7 +67,7 @@ fn run(ftl: &mut dyn Ftl, pause_ns: u64) -> Outcome {
             let before = work(&ftl.stats());
             ftl.idle(now, now + pause_ns).unwrap();
             outcome.background += work(&ftl.stats()) - before;
-            now = (now + pause_ns).max(now);
+            now += pause_ns;
         }
         let lpn = below(&mut rng, blocks) * 8;
         let extent = if number % 4 == 0 {

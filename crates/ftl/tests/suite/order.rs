@@ -6,6 +6,7 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, Capabilities, Clocked, Completion, Extent, Ftl, Geometry, Hint, Params, SimTime, Token, Way,
 };
+use nandscape_ftl::{Journal, JournalOptions};
 use nandscape_media::{BadBlocks, Nand, NandOptions, Scheduler, Timed, TimedOp, Timing};
 use std::sync::{Arc, Mutex};
 
@@ -183,27 +184,39 @@ fn copies_come_before_erases_where_that_is_asked_for() {
 
 #[test]
 fn nothing_waits_for_what_was_before_time_started_anew() {
-    for (name, order) in ["pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"]
-        .into_iter()
-        .flat_map(|name| [(name, "copy-first"), (name, "erase-first")])
-    {
-        let (mut ftl, log) = layer_with(name, &[("gc_order", order), ("background_gc", "true")]);
-        let mut rng = seeded(3);
-        let mut write = |ftl: &mut dyn Ftl, at: u64| {
-            let extent = Extent::new(below(&mut rng, ftl.logical_pages() / 2) * 1024, 1024);
-            let token = ftl.write(extent, None, Hint::default(), SimTime(at)).unwrap();
-            log.lock().unwrap().done_ns(token)
-        };
-        let mut before = 0;
-        for _ in 0..2000 {
-            before = write(&mut *ftl, before);
-            ftl.idle(SimTime(before), SimTime(before + 1)).unwrap();
+    for name in ["pm-gcl", "pm-gcc", "sbm-gcl", "hsbm-gcl"] {
+        for order in ["copy-first", "erase-first"] {
+            let (ftl, log) = layer_with(name, &[("gc_order", order), ("background_gc", "true")]);
+            check_new_time(&format!("{name} {order}"), ftl, &log);
         }
-        assert!(ftl.device().tally().totals.erases > 100, "{name} {order} collected");
-        ftl.reset_stats();
-        let after = (0..20).fold(0, |now, _| write(&mut *ftl, now));
-        assert!(after < before / 10, "{name} {order}: {after} of {before}");
     }
+    // Where power may be lost, a page map keeps track of its last erases.
+    let entry = nandscape_ftl::find("page-map").unwrap();
+    let typed = [("op".to_owned(), "0.7".to_owned())].into();
+    let (device, log) = device(true);
+    let journal = Journal::open(device, JournalOptions::default()).unwrap();
+    let params = Params::check(entry.info, "ftl.", &typed).unwrap();
+    check_new_time("page-map", (entry.build)(Box::new(journal), &params).unwrap(), &log);
+}
+
+/// Writes that come after time has started anew take no notice of those before.
+fn check_new_time(name: &str, mut ftl: Box<dyn Ftl + Send>, log: &Mutex<Log>) {
+    let mut rng = seeded(3);
+    let mut write = |ftl: &mut dyn Ftl, at: u64| {
+        let extent = Extent::new(below(&mut rng, ftl.logical_pages() / 2) * 1024, 1024);
+        let token = ftl.write(extent, Some(&[1; 1024]), Hint::default(), SimTime(at)).unwrap();
+        log.lock().unwrap().done_ns(token)
+    };
+    let mut before = 0;
+    for _ in 0..2000 {
+        before = write(&mut *ftl, before);
+        ftl.idle(SimTime(before), SimTime(before + 1)).unwrap();
+    }
+    assert!(ftl.device().tally().totals.erases > 100, "{name} collected");
+    ftl.reset_stats();
+    ftl.device_mut().reset_time(SimTime::ZERO);
+    let after = (0..20).fold(0, |now, _| write(&mut *ftl, now));
+    assert!(after < before / 10, "{name}: {after} of {before}");
 }
 
 /// Where copies come first, one superblock stays erased though the power goes: what was taken because idle
@@ -242,13 +255,17 @@ fn layer(name: &str, order: &str) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
 
 fn layer_with(name: &str, typed: &[(&str, &str)]) -> (Box<dyn Ftl + Send>, Arc<Mutex<Log>>) {
     let entry = nandscape_ftl::find(name).unwrap();
-    let capabilities = Capabilities { out_of_order_program: true, ..Capabilities::default() };
-    let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
-    let log: Arc<Mutex<Log>> = Arc::default();
-    let device = Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Endless(log.clone()));
+    let (device, log) = device(false);
     let typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let params = Params::check(entry.info, "ftl.", &typed).unwrap();
     ((entry.build)(Box::new(device), &params).unwrap(), log)
+}
+
+fn device(stores_data: bool) -> (Timed<Nand, Endless>, Arc<Mutex<Log>>) {
+    let capabilities = Capabilities { out_of_order_program: true, stores_data, ..Capabilities::default() };
+    let options = NandOptions { capabilities, bad_blocks: BadBlocks::None, ..NandOptions::default() };
+    let log: Arc<Mutex<Log>> = Arc::default();
+    (Timed::new(Nand::new(GEOMETRY, &options).unwrap(), Endless(log.clone())), log)
 }
 
 fn check(name: &str) {

@@ -2,11 +2,10 @@
 
 use super::{Boxed, Over, StackEntry, refuse_block_only};
 use crate::config::{ConfigError, Result, StackConfig};
-use crate::flash::{BuildOptions, nand, nand_options, timed};
+use crate::flash::{BuildOptions, faulty, nand, nand_options, timed};
 use crate::kinds::oftl::KIND;
 use crate::memory;
 use nandscape_core::FlashDevice;
-use nandscape_media::faults::Faults;
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{NandOptions, Scheduler};
 use nandscape_object::oftl::ObjectOob;
@@ -16,7 +15,11 @@ pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
     plain: |config, options: BuildOptions| {
         memory::check(config.seen_geometry())?;
-        config.scheduler.with(Store { config, options: nand_options(config, options) })
+        let options = nand_options(config, options);
+        if config.faults.plan.is_empty() {
+            return config.scheduler.with(Store { config, options });
+        }
+        on(config, faulty(config, &options)?)
     },
     over: Over::Objects(|config, device, _| on(config, device)),
 };
@@ -32,16 +35,7 @@ impl WithScheduler for Store<'_> {
 
     fn with<S: Scheduler + Send + 'static>(self) -> Self::Out {
         let Self { config, options } = self;
-        let nand = nand::<ObjectOob>(config, &options)?;
-        if config.faults.plan.is_empty() {
-            return on(config, timed::<_, S, ObjectOob>(config, nand));
-        }
-        let faults = Faults::new(nand, config.faults.plan.clone())
-            .map_err(|error| ConfigError::Unsuited(format!("faults: {error}")))?;
-        // The store is compiled once for all of these.
-        let device: Box<dyn FlashDevice<ObjectOob> + Send> =
-            Box::new(timed::<_, S, ObjectOob>(config, faults));
-        on(config, device)
+        on(config, timed::<_, S, ObjectOob>(config, nand::<ObjectOob>(config, &options)?))
     }
 }
 
