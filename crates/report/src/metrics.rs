@@ -160,6 +160,11 @@ pub static SUMMARY: &[Metric] = &[
     })
     .essential()
     .over_seeds("latency_ns.write.p99"),
+    metric("flush latency", "p99", Nanos, Lower, "one flush in 100 was slower", |r| {
+        r.latency_ns.flush.as_ref().map(|flush| flush.p99 as f64)
+    })
+    .minor()
+    .over_seeds("latency_ns.flush.p99"),
     metric("read latency", "p50", Nanos, Lower, "half of the reads were faster", |r| {
         of(&r.latency_ns.read, r.latency_ns.read.p50)
     })

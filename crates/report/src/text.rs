@@ -478,13 +478,7 @@ fn causes_table(result: &RunResult) -> Table {
 }
 
 fn latency_table(result: &RunResult) -> Option<Table> {
-    let latency = &result.latency_ns;
-    let zone = latency.zone.as_ref().map(|zone| ("zone", zone));
-    let rows: Vec<(&str, &LatencySummary)> = [("read", &latency.read), ("write", &latency.write)]
-        .into_iter()
-        .chain(zone)
-        .filter(|(_, s)| s.count > 0)
-        .collect();
+    let rows: Vec<(&str, &LatencySummary)> = result.latency_ns.kinds().collect();
     if rows.is_empty() {
         return None;
     }

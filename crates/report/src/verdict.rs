@@ -13,7 +13,7 @@ const FEWEST: u64 = 1000;
 /// Runs that a sentence names; of more it names the first and the last.
 const NAMED: usize = 4;
 
-/// At most three sentences: how much flash is programmed, how long requests take, what that costs. Runs that
+/// A few sentences: how much flash is programmed, how long requests take, what that costs. Runs that
 /// did not end well have no part in it.
 pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
     let complete: Vec<&Run> = runs.iter().copied().filter(|run| run.is_complete()).collect();
@@ -154,20 +154,35 @@ fn unclear(best: &Run, others: &[(&Run, f64)]) -> String {
     format!("; the ranges over the seeds overlap with {}", names.join(", "))
 }
 
-type Summary = fn(&RunResult) -> &LatencySummary;
+/// Requests of one kind: their name, the key of their 99th percentile, and their latencies.
+type Kinds = (&'static str, &'static str, fn(&RunResult) -> Option<&LatencySummary>);
 
-/// A kind of request with enough of them, in all runs.
-fn percentile(runs: &[&Run]) -> Option<(&'static str, Summary)> {
-    let kinds: [(&str, Summary); 2] =
-        [("writes", |r| &r.latency_ns.write), ("reads", |r| &r.latency_ns.read)];
-    kinds.into_iter().find(|(_, of)| runs.iter().all(|run| of(&run.result).count >= FEWEST))
+const WRITES: Kinds = ("writes", "latency_ns.write.p99", |r| Some(&r.latency_ns.write));
+const READS: Kinds = ("reads", "latency_ns.read.p99", |r| Some(&r.latency_ns.read));
+const FLUSHES: Kinds = ("flushes", "latency_ns.flush.p99", |r| r.latency_ns.flush.as_ref());
+
+/// How long writes take, or reads where writes are few; and flushes, where a run waits longer for them than
+/// for writes.
+fn latencies(runs: &[&Run]) -> Option<String> {
+    let has_enough = |(_, _, of): &Kinds| {
+        runs.iter().all(|run| of(&run.result).is_some_and(|summary| summary.count >= FEWEST))
+    };
+    let waits = |run: &&Run| {
+        let total = |of: &LatencySummary| of.mean * of.count as f64;
+        FLUSHES.2(&run.result).is_some_and(|flush| total(flush) > total(&run.result.latency_ns.write))
+    };
+    let first = [WRITES, READS].into_iter().find(has_enough);
+    let flushes = Some(FLUSHES).filter(|flushes| has_enough(flushes) && runs.iter().any(waits));
+    let sentences: Vec<String> =
+        first.into_iter().chain(flushes).map(|kind| percentile(runs, kind)).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-fn latencies(runs: &[&Run]) -> Option<String> {
-    let (what, of) = percentile(runs)?;
-    let key = format!("latency_ns.{}.p99", what.trim_end_matches('s'));
+/// What most requests of a kind that all runs have do not exceed.
+fn percentile(runs: &[&Run], (what, key, of): Kinds) -> String {
     let p99 = |run: &Run| {
-        spread(&run.result, &key).map_or_else(|| of(&run.result).p99 as f64, |spread| spread.mean)
+        let alone = || of(&run.result).map_or(0.0, |summary| summary.p99 as f64);
+        spread(&run.result, key).map_or_else(alone, |spread| spread.mean)
     };
     let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, p99(run))).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -177,14 +192,14 @@ fn latencies(runs: &[&Run]) -> Option<String> {
         let queue = if is_queue { " (much of it in a queue, see below)" } else { "" };
         Kind::Nanos.show_alone(ns) + queue
     };
-    Some(if last.1 - first.1 < SAME * last.1 {
+    if last.1 - first.1 < SAME * last.1 {
         let all = if runs.len() > 1 { " on all" } else { "" };
         format!("99 % of the {what} end within {}{all}.", time(last))
     } else {
         let [soon, late] = [first.0, last.0].map(name);
         let (first, last) = (time(first), time(last));
         format!("99 % of the {what} end on {soon} within {first}, on {late} within {last}.")
-    })
+    }
 }
 
 fn lifetime(run: &Run) -> Option<String> {

@@ -180,7 +180,8 @@ const FIRST_INTERVAL: u64 = 64 << 10;
 pub struct Recorder {
     read: Latencies,
     write: Latencies,
-    /// Present once one completed: most runs have none.
+    /// These two are present once one completed: many runs have none.
+    flush: Option<Box<Latencies>>,
     zone: Option<Box<Latencies>>,
     completed: u64,
     last_completion: SimTime,
@@ -206,6 +207,7 @@ impl Recorder {
         Self {
             read: Latencies::default(),
             write: Latencies::default(),
+            flush: None,
             zone: None,
             completed: 0,
             last_completion: SimTime::ZERO,
@@ -229,6 +231,7 @@ impl Recorder {
         match op {
             _ if op.is_read() => self.read.record(ns),
             _ if op.is_write() => self.write.record(ns),
+            TraceOp::Flush => self.flush.get_or_insert_default().record(ns),
             TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => {
                 self.zone.get_or_insert_default().record(ns);
             }
@@ -286,7 +289,7 @@ impl Recorder {
         self.completed
     }
 
-    /// Latencies of reads, writes (with appends), both, and operations on the state of zones.
+    /// Latencies of reads, writes (with appends), both, flushes, and operations on the state of zones.
     pub fn latencies(&self) -> LatencyResult {
         let mut all = self.read.clone();
         all.merge(&self.write);
@@ -294,6 +297,7 @@ impl Recorder {
             read: self.read.summary(),
             write: self.write.summary(),
             all: all.summary(),
+            flush: self.flush.as_ref().map(|flush| flush.summary()),
             zone: self.zone.as_ref().map(|zone| zone.summary()),
         }
     }

@@ -513,9 +513,22 @@ pub struct LatencyResult {
     pub write: LatencySummary,
     /// Of reads and writes together.
     pub all: LatencySummary,
+    /// Of flushes, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush: Option<LatencySummary>,
     /// Of operations on the state of zones (reset, finish, open, close), if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<LatencySummary>,
+}
+
+impl LatencyResult {
+    /// Each kind of request that there was, by name.
+    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &LatencySummary)> {
+        let always =
+            [("read", &self.read), ("write", &self.write)].into_iter().filter(|(_, of)| of.count > 0);
+        let others = [("flush", &self.flush), ("zone", &self.zone)];
+        always.chain(others.into_iter().filter_map(|(name, of)| Some((name, of.as_ref()?))))
+    }
 }
 
 /// Distribution of latencies, in nanoseconds. `min`, `max` and `mean` are exact, percentiles within 0.1 %.

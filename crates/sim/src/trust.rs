@@ -52,7 +52,10 @@ pub static CHECKS: &[Check] = &[
 ];
 
 /// Checks that whoever builds the device or compares runs makes, in the order in which they are listed.
-pub static OTHER_CHECKS: &[Info] = &[FEW_BLOCKS, ALIKE, OTHER_REQUESTS, OTHER_SETTINGS];
+pub static OTHER_CHECKS: &[Info] = &[WORN, FEW_BLOCKS, ALIKE, OTHER_REQUESTS, OTHER_SETTINGS];
+
+/// The check of a device that a run wears out.
+pub const WORN: Info = other("worn", "a block spent half of its endurance or more");
 
 /// The check of a device that is a smaller one of its kind.
 pub const FEW_BLOCKS: Info =

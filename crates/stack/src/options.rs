@@ -3,7 +3,7 @@
 use crate::config::StackConfig;
 use crate::error::RunError;
 use crate::state::StateUse;
-use crate::trust::tell_few_blocks;
+use crate::trust::{tell_few_blocks, tell_worn};
 use nandscape_core::{SimTime, units};
 use nandscape_ftl::page_map;
 use nandscape_sim::{LifetimeResult, Progress, RunResult};
@@ -89,6 +89,7 @@ pub(crate) fn finish(config: &StackConfig, wall_s: f64, result: &mut RunResult) 
     if result.cache.is_none() || !result.flash.by_cause.is_empty() {
         let page_bytes = config.seen_geometry().page_bytes;
         result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, page_bytes);
+        tell_worn(result);
         tell_few_blocks(config, result);
     }
 }

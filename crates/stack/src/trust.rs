@@ -5,11 +5,25 @@ use crate::StackConfig;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::TrustNote;
-use nandscape_sim::trust::{ALIKE, ALIKE_SHARE, FEW_BLOCKS};
+use nandscape_sim::trust::{ALIKE, ALIKE_SHARE, FEW_BLOCKS, WORN};
 
 /// Spare blocks of a plane below which a scaled device is slower than the one it stands for: the blocks that
 /// are open and those that wait to be erased are then most of them.
 const FEWEST_SPARE: f64 = 8.0;
+
+/// Says that a run, with what came before it, spends the device.
+pub fn tell_worn(result: &mut RunResult) {
+    let (most, mean) = (result.wear.erases_max, result.wear.erases_mean);
+    let Some(endurance) = result.lifetime.endurance.map(u64::from).filter(|endurance| most * 2 >= *endurance)
+    else {
+        return;
+    };
+    let message = format!(
+        "a block was erased {most} times, {mean:.0} in the mean, and lasts {endurance}: this run wears the device out; when \
+         blocks are spent, room and then writes fail"
+    );
+    result.trust.push(TrustNote { check: WORN.name.to_owned(), message });
+}
 
 /// Says of a scaled device that it has too few blocks to stand for the whole one.
 pub fn tell_few_blocks(config: &StackConfig, result: &mut RunResult) {

@@ -125,7 +125,8 @@ fn with_everything() -> Value {
     result.flash.by_cause.insert("host".into(), OpCounts::default());
     result.layer.slc = Some(SlcStatus::default());
     result.wear.per_block = Some(vec![1]);
-    result.latency_ns.zone = Some(LatencySummary::default());
+    (result.latency_ns.flush, result.latency_ns.zone) =
+        (Some(LatencySummary::default()), Some(LatencySummary::default()));
     let point = || vec![LatencyPoint::default()];
     let direction = || DirectionResult { percentiles: point(), ..DirectionResult::default() };
     result.jobs = vec![JobResult {

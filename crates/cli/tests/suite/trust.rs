@@ -116,6 +116,27 @@ fn write_amplification_that_has_not_settled_is_told() {
 }
 
 #[test]
+fn a_device_that_the_run_wears_out_is_told() {
+    let folder = folder((0..6_000).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
+    let worn = |endurance: u64| {
+        let small = format!("{SMALL}endurance = {endurance}\n");
+        std::fs::write(folder.path().join("small.toml"), small).unwrap();
+        let result = result(folder.path(), &["--precondition", "fill+uniform:2x", "--repeat", "4"]);
+        let message = |note: &Value| note["message"].as_str().unwrap().to_owned();
+        let most = result["wear"]["erases_max"].as_u64().unwrap();
+        let notes = result["trust"].as_array().into_iter().flatten();
+        (notes.filter(|note| note["check"] == "worn").map(message).next(), most)
+    };
+    let (none, most) = worn(3_000);
+    assert_eq!(none, None);
+    // One erase more or less than half.
+    let (some, same) = worn(2 * most);
+    let expected = format!("a block was erased {most} times");
+    assert!(some.is_some_and(|message| message.contains(&expected)), "{expected}");
+    assert_eq!((worn(2 * most + 1), same), ((None, most), most));
+}
+
+#[test]
 fn a_workload_brings_about_its_own_steady_state_before_it_is_counted() {
     let folder = folder((0..3_000).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
     let notes = |result: &Value| result["notes"].to_string();

@@ -145,10 +145,7 @@ fn head_text(page: &Page<'_>, metric: &Metric) -> String {
 pub(super) fn latency(page: &Page<'_>) -> String {
     let mut rows: Vec<(usize, &str, &LatencySummary)> = Vec::new();
     for (i, run) in page.runs.iter().enumerate() {
-        let latency = &run.result.latency_ns;
-        rows.extend(
-            [(i, "write", &latency.write), (i, "read", &latency.read)].into_iter().filter(|r| r.2.count > 0),
-        );
+        rows.extend(run.result.latency_ns.kinds().map(|(kind, summary)| (i, kind, summary)));
     }
     if rows.is_empty() {
         return String::new();

@@ -96,16 +96,24 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
     result
 }
 
-/// All reads, all writes, and both, over all jobs.
+/// All reads, all writes, both, and all flushes, over all jobs.
 fn latencies(processes: &[Process]) -> LatencyResult {
     let mut sums = [Spread::default(), Spread::default()];
+    let mut flushes = Spread::default();
     for process in processes {
         sums[0].merge(process.measure.spread(Direction::Read));
         sums[1].merge(process.measure.spread(Direction::Write));
+        flushes.merge(process.measure.flushes());
     }
     let mut all = sums[0].clone();
     all.merge(&sums[1]);
-    LatencyResult { read: sums[0].summary(), write: sums[1].summary(), all: all.summary(), zone: None }
+    LatencyResult {
+        read: sums[0].summary(),
+        write: sums[1].summary(),
+        all: all.summary(),
+        flush: Some(flushes.summary()).filter(|flush| flush.count > 0),
+        zone: None,
+    }
 }
 
 fn job_results(

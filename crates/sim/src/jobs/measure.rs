@@ -202,6 +202,10 @@ impl Measure {
         }
     }
 
+    pub const fn flushes(&self) -> &Spread {
+        &self.sync
+    }
+
     pub fn sync(&self, percentiles: &[f64]) -> (LatencySummary, f64, Vec<LatencyPoint>) {
         let summary = self.sync.summary();
         (summary, self.sync.stddev(&summary), self.sync.percentiles(percentiles))

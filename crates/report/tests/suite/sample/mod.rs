@@ -297,7 +297,7 @@ fn result(
         layer,
         wear,
         speed: Speed::new(&totals.host, totals.ns, 0.0),
-        latency_ns: LatencyResult { all: write, read, write, zone: None },
+        latency_ns: LatencyResult { all: write, read, write, flush: None, zone: None },
         cost: cost.into(),
         jobs: Vec::new(),
         sets: Vec::new(),
