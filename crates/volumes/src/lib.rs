@@ -1,5 +1,7 @@
 //! Caches over files and block devices: made, changed, looked at and served.
 
+mod create;
+mod fast;
 mod mapped;
 mod place;
 mod serving;
@@ -7,17 +9,19 @@ mod settings;
 mod shares;
 mod stat;
 
+pub use create::Making;
 pub use mapped::Mapping;
 pub use place::{MARK_SUFFIX, Place, mark_of};
 pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
 
+use fast::Alone;
 use nandscape_cache::Mode;
-use nandscape_cache::compose::{Design, Typed};
+use nandscape_cache::compose::Typed;
 use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
-use nandscape_cache::metadata::{Area as _, Lost, MetadataError, Superblock, WATCH_BYTES};
-use nandscape_core::{ParamError, Store as _};
+use nandscape_cache::metadata::{Area as _, Lost, Superblock};
+use nandscape_core::ParamError;
 pub use nandscape_files::FileError;
 use nandscape_files::{FileOptions, FileStore};
 use std::fmt::Display;
@@ -52,15 +56,6 @@ pub enum CacheFileError {
 
 /// What a cache in files gives, or why not.
 pub type Result<T, E = CacheFileError> = std::result::Result<T, E>;
-
-/// How a cache is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Making {
-    /// A cache that is there is replaced.
-    pub replace: bool,
-    /// A file that is made has space only for what is written to it.
-    pub is_sparse: bool,
-}
 
 /// A cache that is not served, over its fast file or device.
 #[derive(Debug)]
@@ -106,70 +101,18 @@ impl CacheFileError {
 }
 
 impl CacheFile {
-    /// Makes an empty cache. A file that is not there is made with `bytes`; of one that is there, or a block
-    /// device, `bytes` are used, or all.
-    pub fn create(
-        path: &Path,
-        bytes: Option<u64>,
-        design: &Design,
-        with: Making,
-    ) -> Result<(Self, Superblock)> {
-        let Making { replace, is_sparse } = with;
-        let is_new = !path.try_exists().unwrap_or(true);
-        if !replace && mark_of(path).exists() {
-            return Err(CacheFileError::IsDisk { path: path.to_owned() });
-        }
-        let store = match bytes {
-            Some(bytes) if is_new => {
-                let options = FileOptions { keeps_space: !is_sparse, ..FileOptions::default() };
-                FileStore::create(path, bytes, options)?
-            }
-            _ => FileStore::open(path, FileOptions::default())?,
-        };
-        let mut cache = Self { fast: Place::new(store, path) };
-        let made = cache.format(bytes, design, replace);
-        if made.is_err() && is_new {
-            // It was made for this.
-            let _ = std::fs::remove_file(path);
-        }
-        made.map(|superblock| (cache, superblock))
-    }
-
-    fn format(&mut self, bytes: Option<u64>, design: &Design, replace: bool) -> Result<Superblock> {
-        let capacity = self.fast.capacity_bytes();
-        let bytes = bytes.unwrap_or(capacity);
-        if bytes > capacity {
-            let source = MetadataError::TooSmall { capacity, needed: bytes };
-            return Err(self.failed(source.into()));
-        }
-        let unit = self.fast.store.block_bytes().min(4096);
-        // What is kept of the disks lies after everything else.
-        let room = (bytes / 4096 * 4096).saturating_sub(WATCH_BYTES);
-        let setup = design.metadata_setup(room, unit, draw_uuid(self.fast.path())?, Vec::new());
-        // What is needed is said of all of it.
-        let whole = |source| match source {
-            ManageError::Metadata(MetadataError::TooSmall { needed, .. }) => {
-                MetadataError::TooSmall { capacity: bytes, needed: needed + WATCH_BYTES }.into()
-            }
-            source => source,
-        };
-        let setup = setup.map_err(|source| self.failed(whole(source.into())))?;
-        if design.metadata == "none" {
-            return Err(CacheFileError::Usage(
-                "metadata 'none' keeps nothing: expected another kind, or 'serve --cache ram:SIZE' for a cache in memory"
-                    .to_owned(),
-            ));
-        }
-        let settings = Settings { design: design.typed().clone(), ..Settings::default() }.text();
-        let setup = nandscape_cache::metadata::Setup { settings, ..setup };
-        let made = manage::create(&mut self.fast, design.metadata, &setup, replace);
-        made.map_err(|source| self.failed(whole(source)))
-    }
-
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.
     pub fn open(path: &Path, is_read_only: bool) -> Result<Self> {
         let options = FileOptions { is_read_only, keeps_space: true, ..FileOptions::default() };
-        Ok(Self { fast: Place::open(path, options)? })
+        let mut fast = Place::open(path, options)?;
+        // What is wrong with it is said by those who look at it.
+        if let Ok((superblock, _)) = Superblock::read(&mut Alone(&mut fast))
+            && let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings)
+        {
+            let file = fast::open_data(&data, &superblock, options, path)?;
+            fast.put_apart(fast::data_of(&superblock), file, superblock.shape.block_bytes);
+        }
+        Ok(Self { fast })
     }
 
     fn failed(&self, source: ManageError) -> CacheFileError {
@@ -232,7 +175,7 @@ impl CacheFile {
             let detail = format!("{what}: expected a disk of its own for each volume");
             Err(CacheFileError::refused(disk, detail))
         };
-        if is_it(self.path()) {
+        if is_it(self.path()) || settings.data.as_deref().is_some_and(is_it) {
             return twice("the cache itself");
         }
         match settings.volumes.values().find(|volume| is_it(&volume.path)) {

@@ -20,7 +20,7 @@ pub struct Mapping<'a> {
     /// Keys beside those that the line means.
     pub keys: &'a Typed,
     /// What else.
-    pub making: Making,
+    pub making: Making<'a>,
 }
 
 /// An error of the file that a field names.

@@ -1,6 +1,7 @@
 //! Files and block devices as management sees them, and the stamp file beside a disk.
 
 use super::Result;
+use super::fast::Fast;
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::Payload;
@@ -21,7 +22,7 @@ pub const MARK_SUFFIX: &str = ".nandscape-cache";
 /// system say when it was written to.
 #[derive(Clone, Debug)]
 pub struct Place {
-    pub(super) store: Shared<FileStore>,
+    pub(super) store: Shared<Fast>,
     path: PathBuf,
     mark: Option<PathBuf>,
 }
@@ -35,12 +36,12 @@ impl Place {
     /// The same for a disk, with its stamp file.
     pub fn open_disk(path: &Path, options: FileOptions) -> Result<Self> {
         let place = Self::open(path, options)?;
-        let mark = (!place.store.get().is_block_device()).then(|| mark_of(path));
+        let mark = (!place.store.get().first().is_block_device()).then(|| mark_of(path));
         Ok(Self { mark, ..place })
     }
 
     pub(super) fn new(store: FileStore, path: &Path) -> Self {
-        Self { store: Shared::new(store), path: path.to_owned(), mark: None }
+        Self { store: Shared::new(Fast::new(store)), path: path.to_owned(), mark: None }
     }
 
     /// The same without its stamp file.
@@ -63,31 +64,39 @@ impl Place {
     /// there is.
     pub(super) fn look_over(&self, is_cache: bool) -> Option<StoreError> {
         let mut store = self.store.get();
-        let path = self.path.display();
-        match store.condition() {
-            Ok(Condition::Whole) | Err(_) => {}
-            Ok(Condition::Shorter(bytes)) => {
-                let detail = format!("{path}: the file was cut to {bytes} bytes while it was in use");
-                store.fail(StoreError::Gone { detail });
-            }
-            Ok(Condition::Deleted) => {
-                let detail = format!("{path}: the file was deleted while it was in use");
-                let error =
-                    if is_cache { StoreError::ReadOnly { detail } } else { StoreError::Gone { detail } };
-                store.fail(error);
+        for file in store.files() {
+            let path = file.path().display();
+            match file.condition() {
+                Ok(Condition::Whole) | Err(_) => {}
+                Ok(Condition::Shorter(bytes)) => {
+                    let detail = format!("{path}: the file was cut to {bytes} bytes while it was in use");
+                    file.fail(StoreError::Gone { detail });
+                }
+                Ok(Condition::Deleted) => {
+                    let detail = format!("{path}: the file was deleted while it was in use");
+                    let error =
+                        if is_cache { StoreError::ReadOnly { detail } } else { StoreError::Gone { detail } };
+                    file.fail(error);
+                }
             }
         }
-        store.failed().cloned()
+        drop(store);
+        self.failed()
     }
 
     /// Whether its file has no name any more.
     pub(super) fn is_deleted(&self) -> bool {
-        matches!(self.store.get().condition(), Ok(Condition::Deleted))
+        matches!(self.store.get().first().condition(), Ok(Condition::Deleted))
     }
 
     /// Why its commands fail, if they were told to.
     pub(super) fn failed(&self) -> Option<StoreError> {
-        self.store.get().failed().cloned()
+        self.store.get().files().find_map(|file| file.failed().cloned())
+    }
+
+    /// Bytes that are in a file of their own from now on, and that file; see [`Fast`].
+    pub(super) fn put_apart(&self, extent: Extent, file: FileStore, block_bytes: u32) {
+        self.store.get().put_apart(extent, file, block_bytes);
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> StoreResult<()> {

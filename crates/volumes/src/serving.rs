@@ -237,7 +237,7 @@ pub fn cache_in_memory(
         quota: None,
     };
     let volumes = served.iter().map(|volume| (volume.id, named(volume))).collect();
-    let settings = Settings { design: typed, volumes, limit: None };
+    let settings = Settings { design: typed, volumes, ..Settings::default() };
     serving(started, CacheStat::of_design(fast, design), served, None, Kept { settings, ..Kept::default() })
 }
 

@@ -25,6 +25,8 @@ pub struct Settings {
     pub design: Typed,
     /// By number.
     pub volumes: BTreeMap<u16, Named>,
+    /// Where the blocks are, if not behind the metadata.
+    pub data: Option<PathBuf>,
     /// How much of the cache is used at most, as it was typed.
     pub limit: Option<String>,
 }
@@ -34,6 +36,7 @@ pub(super) const LIMIT: &str = "limit";
 /// Key of what a volume may hold at most, before a dot and its name.
 pub(super) const QUOTA: &str = "quota";
 const VOLUME: &str = "volume";
+const DATA: &str = "data";
 
 impl Settings {
     pub(crate) fn wrong(fast: &Path, detail: &str) -> CacheFileError {
@@ -48,6 +51,7 @@ impl Settings {
         for (key, value) in table {
             match value {
                 toml::Value::String(value) if key == LIMIT => settings.limit = Some(value),
+                toml::Value::String(value) if key == DATA => settings.data = Some(value.into()),
                 toml::Value::String(value) => drop(settings.design.insert(key, value)),
                 toml::Value::Table(volumes) if key == VOLUME => {
                     for (id, volume) in volumes {
@@ -86,6 +90,9 @@ impl Settings {
             .collect();
         if let Some(limit) = &self.limit {
             table.insert(LIMIT.to_owned(), text(limit));
+        }
+        if let Some(data) = &self.data {
+            table.insert(DATA.to_owned(), text(&data.to_string_lossy()));
         }
         if !volumes.is_empty() {
             table.insert(VOLUME.to_owned(), toml::Value::Table(volumes));
@@ -140,6 +147,7 @@ mod tests {
         let path = PathBuf::from("/srv/a \"disk\"\\with\nodd characters");
         settings.volumes.insert(3, Named { name: "data".to_owned(), path, quota: Some("25%".to_owned()) });
         settings.limit = Some("100b".to_owned());
+        settings.data = Some(PathBuf::from("/dev/disk/by-id/blocks"));
         assert_eq!(Settings::parse(Path::new("f"), &settings.text()).unwrap(), settings);
         let design = settings.design().unwrap();
         let plain = Settings::parse(Path::new("f"), &design.text()).unwrap();

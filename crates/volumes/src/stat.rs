@@ -131,6 +131,8 @@ impl CacheStat {
     /// Takes settings that may have changed: what they make of the slots and volumes that are there.
     pub(super) fn follow(&mut self, design: &Design, settings: &Settings) {
         self.settings = design.settings();
+        self.settings
+            .extend(settings.data.iter().map(|path| ("data".to_owned(), path.display().to_string())));
         self.skip_sequential_bytes = design.skip_sequential_bytes();
         let slots = u32::try_from(self.gauges.slots).unwrap_or(u32::MAX);
         // They were checked when they were set.

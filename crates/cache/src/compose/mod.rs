@@ -233,10 +233,10 @@ impl Design {
     }
 
     /// Bytes that metadata take before the data, behind the slots that they are for: so many, or the size
-    /// that was asked for if that is less.
-    pub fn metadata_bytes(&self, slots: u32) -> Result<(u32, u64), MetadataError> {
+    /// that was asked for if that is less, on a store with blocks of so many bytes.
+    pub fn metadata_bytes(&self, slots: u32, store_block: u32) -> Result<(u32, u64), MetadataError> {
         let slots = self.slots.map_or(slots, |size| size.min(slots));
-        let setup = self.metadata_setup(u64::MAX >> 1, 512, [0; 16], Vec::new())?;
+        let setup = self.metadata_setup(u64::MAX >> 1, store_block, [0; 16], Vec::new())?;
         let needed = metadata::bytes_for(self.metadata, &setup, slots)?;
         Ok((slots, needed - u64::from(slots) * u64::from(self.block_bytes)))
     }
@@ -247,7 +247,7 @@ impl Design {
         let Some(regions) = fast.regions() else { return Ok(fast.capacity_bytes()) };
         let per = regions.bytes / u64::from(self.block_bytes);
         let slots = u32::try_from(per * u64::from(regions.count)).unwrap_or(u32::MAX);
-        let (slots, metadata) = self.metadata_bytes(slots)?;
+        let (slots, metadata) = self.metadata_bytes(slots, 512)?;
         if metadata > regions.first {
             return Err(MetadataError::Refused(format!(
                 "the metadata take {metadata} bytes: the cache device has {} that are written anywhere, expected more (zone.conventional), larger cache blocks (cache.block) or a smaller cache (cache.size)",

@@ -19,6 +19,10 @@ pub struct CacheCreateArgs {
     /// Name of the volume of --table [default: that of the file].
     #[arg(long, value_name = "NAME", requires = "table")]
     pub name: Option<String>,
+    /// File or block device for the blocks; FAST then has only the metadata, and names the cache to all other
+    /// commands. --size is that of this file.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "table")]
+    pub data: Option<PathBuf>,
     /// Bytes to use of it, and size of a file that is to be made [default: all of what is there].
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,

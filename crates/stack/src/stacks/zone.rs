@@ -166,7 +166,8 @@ fn cache_metadata(config: &StackConfig) -> u64 {
     let Some(design) = config.cache.as_ref().and_then(|cache| cache.design.as_ref()) else { return 0 };
     let slots = config.geometry.capacity_bytes() / u64::from(design.block_bytes);
     // What is wrong with it shows when the cache is built.
-    let (_, bytes) = design.metadata_bytes(u32::try_from(slots).unwrap_or(u32::MAX)).unwrap_or_default();
+    let slots = u32::try_from(slots).unwrap_or(u32::MAX);
+    let (_, bytes) = design.metadata_bytes(slots, 512).unwrap_or_default();
     bytes
 }
 

@@ -27,7 +27,7 @@ pub fn run(args: &CacheCreateArgs, console: Console) -> Result<()> {
     }
     let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
     let fast = args.fast.as_deref().unwrap_or(Path::new(""));
-    let size = size(args, fast)?;
+    let size = size(args, args.data.as_deref().unwrap_or(fast))?;
     let (_, superblock) = CacheFile::create(fast, size, &design, making(args))?;
     let slots = design.whole_slots(superblock.shape.slots);
     let preset = design.preset.info.name;
@@ -35,8 +35,8 @@ pub fn run(args: &CacheCreateArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-const fn making(args: &CacheCreateArgs) -> Making {
-    Making { replace: args.force, is_sparse: args.sparse }
+fn making(args: &CacheCreateArgs) -> Making<'_> {
+    Making { replace: args.force, is_sparse: args.sparse, data: args.data.as_deref() }
 }
 
 /// The size that was typed, which a cache that is to be made needs.

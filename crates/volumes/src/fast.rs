@@ -1,0 +1,242 @@
+//! The fast side of a cache: one file, or its metadata in one and its blocks in another.
+
+use super::{CacheFileError, Result};
+use nandscape_cache::metadata::{Area, Superblock, WATCH_BYTES};
+use nandscape_core::command::{HostCounts, Payload};
+use nandscape_core::{
+    Allocation, Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreResult, StoreShape,
+    Token,
+};
+use nandscape_files::{FileOptions, FileStore};
+use std::path::Path;
+
+/// Bytes of what says whose blocks a file holds.
+const LABEL_BYTES: usize = 4096;
+
+/// Files as one range of bytes. With blocks in a file of their own, the first one has what lies before and
+/// behind them, so that it alone says all that is known of the cache.
+#[derive(Debug)]
+pub(super) struct Fast {
+    first: FileStore,
+    data: Option<Data>,
+    counts: HostCounts,
+    latest: SimTime,
+}
+
+/// Blocks in a file of their own, behind its label.
+#[derive(Debug)]
+struct Data {
+    file: FileStore,
+    /// What of the cache's bytes it holds.
+    extent: Extent,
+    /// Where in the file they begin.
+    at: u64,
+}
+
+impl Fast {
+    pub(super) fn new(first: FileStore) -> Self {
+        Self { first, data: None, counts: HostCounts::default(), latest: SimTime::ZERO }
+    }
+
+    /// From now on these bytes are in a file of their own.
+    pub(super) fn put_apart(&mut self, extent: Extent, file: FileStore, block_bytes: u32) {
+        self.data = Some(Data { file, extent, at: label_bytes(block_bytes) });
+    }
+
+    /// The files; the first one is what the cache is known by.
+    pub(super) fn files(&mut self) -> impl Iterator<Item = &mut FileStore> {
+        std::iter::once(&mut self.first).chain(self.data.as_mut().map(|data| &mut data.file))
+    }
+
+    pub(super) const fn first(&self) -> &FileStore {
+        &self.first
+    }
+
+    /// The file with the blocks, where they have one.
+    pub(super) fn apart(&mut self) -> Option<&mut FileStore> {
+        self.data.as_mut().map(|data| &mut data.file)
+    }
+
+    /// The file with a byte, where it is there, and how many bytes it has from there on.
+    fn place(&mut self, offset: u64) -> (&mut FileStore, u64, u64) {
+        match &mut self.data {
+            Some(Data { file, extent, at }) if (extent.offset..extent.end()).contains(&offset) => {
+                (file, *at + offset - extent.offset, extent.end() - offset)
+            }
+            Some(Data { extent, .. }) if offset >= extent.end() => {
+                (&mut self.first, offset - extent.len, u64::MAX)
+            }
+            Some(Data { extent, .. }) => (&mut self.first, offset, extent.offset - offset),
+            None => (&mut self.first, offset, u64::MAX),
+        }
+    }
+}
+
+impl Store for Fast {
+    fn shape(&self) -> StoreShape {
+        let shape = self.first.shape();
+        let Some(Data { file, extent, .. }) = &self.data else { return shape };
+        StoreShape {
+            capacity_bytes: shape.capacity_bytes + extent.len,
+            block_bytes: shape.block_bytes.max(file.block_bytes()),
+            ..shape
+        }
+    }
+
+    fn apply(&mut self, command: BlockCommand, mut payload: Payload<'_>) -> StoreResult<Applied> {
+        self.counts.count(command, self.block_bytes());
+        if command.op == Op::Flush {
+            // Of both, whichever fails: what the other has is durable then.
+            let done: Vec<_> = self.files().map(|file| file.apply(command, Payload::None)).collect();
+            return done.into_iter().collect::<StoreResult<Vec<_>>>().map(|_| Applied::default());
+        }
+        let mut rest = command.extent;
+        while rest.len > 0 {
+            let (file, offset, room) = self.place(rest.offset);
+            let len = rest.len.min(room);
+            let now = match &mut payload {
+                Payload::Read(bytes) => {
+                    let (now, later) = std::mem::take(bytes).split_at_mut(len as usize);
+                    *bytes = later;
+                    Payload::Read(now)
+                }
+                Payload::Write(bytes) => {
+                    let (now, later) = bytes.split_at(len as usize);
+                    *bytes = later;
+                    Payload::Write(now)
+                }
+                // Files have no bytes beside these.
+                _ => Payload::None,
+            };
+            file.apply(BlockCommand { extent: Extent::new(offset, len), ..command }, now)?;
+            rest = Extent::new(rest.offset + len, rest.len - len);
+        }
+        Ok(Applied::default())
+    }
+
+    fn start(&mut self, _: BlockCommand, _: Applied, at: SimTime) -> StoreResult<Token> {
+        self.latest = self.latest.max(at);
+        Ok(Token(at.0))
+    }
+
+    fn allocation(&self, extent: Extent) -> Allocation {
+        match self.data {
+            Some(_) => Allocation { is_mapped: true, bytes: extent.len },
+            None => self.first.allocation(extent),
+        }
+    }
+
+    fn counts(&self) -> HostCounts {
+        self.counts
+    }
+
+    fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
+        self.latest = self.latest.max(at);
+        self.files().try_for_each(|file| file.shutdown(at).map(drop))?;
+        Ok(Token(at.0))
+    }
+
+    fn reset_counters(&mut self, at: SimTime) {
+        self.counts = HostCounts::default();
+        self.latest = at;
+    }
+}
+
+impl Clocked for Fast {
+    nandscape_core::tokens_are_times!();
+
+    fn idle_from(&self) -> SimTime {
+        self.latest
+    }
+}
+
+/// Bytes before the blocks in a file of their own, which are aligned to what is cached at once.
+pub(super) fn label_bytes(block_bytes: u32) -> u64 {
+    u64::from(block_bytes).max(LABEL_BYTES as u64)
+}
+
+/// What a file with the blocks of this cache begins with.
+fn label(superblock: &Superblock) -> [u8; LABEL_BYTES] {
+    let mut label = [0; LABEL_BYTES];
+    label[..8].copy_from_slice(b"nandsBLK");
+    label[8..24].copy_from_slice(&superblock.uuid);
+    let extent = data_of(superblock);
+    label[24..32].copy_from_slice(&extent.offset.to_le_bytes());
+    label[32..40].copy_from_slice(&extent.len.to_le_bytes());
+    label
+}
+
+/// Where the blocks lie: between the metadata and what is kept of the disks.
+pub(super) fn data_of(superblock: &Superblock) -> Extent {
+    let first = superblock.shape.data_offset();
+    Extent::new(first, superblock.watch.saturating_sub(first))
+}
+
+fn command(op: Op) -> BlockCommand {
+    BlockCommand::new(op, Extent::new(0, LABEL_BYTES as u64), Hint::default())
+}
+
+/// What the file has where a label would be.
+fn read_label(file: &mut FileStore) -> Result<[u8; LABEL_BYTES]> {
+    let mut found = [0; LABEL_BYTES];
+    file.apply(command(Op::Read), Payload::Read(&mut found))
+        .map_err(|error| CacheFileError::refused(file.path(), error))?;
+    Ok(found)
+}
+
+/// A file that is to hold the blocks of a new cache has nothing in its first bytes, unless what is there is to
+/// be replaced.
+pub(super) fn check_blank(file: &mut FileStore, replace: bool) -> Result<()> {
+    if !replace && read_label(file)?.iter().any(|byte| *byte != 0) {
+        let detail = "not empty: expected a file or device of zeroes for the blocks, or --force";
+        return Err(CacheFileError::refused(file.path(), detail));
+    }
+    Ok(())
+}
+
+/// Says in the file whose blocks it has.
+pub(super) fn write_label(file: &mut FileStore, superblock: &Superblock) -> Result<()> {
+    let done = file.apply(command(Op::Write), Payload::Write(&label(superblock)));
+    let done = done.and_then(|_| file.apply(BlockCommand::FLUSH, Payload::None));
+    done.map(drop).map_err(|error| CacheFileError::refused(file.path(), error))
+}
+
+/// The file with the blocks of this cache, which is known by `first`.
+pub(super) fn open_data(
+    path: &Path,
+    superblock: &Superblock,
+    options: FileOptions,
+    first: &Path,
+) -> Result<FileStore> {
+    let mut file = FileStore::open(path, options)?;
+    let needed = label_bytes(superblock.shape.block_bytes) + data_of(superblock).len;
+    let has_room = file.capacity_bytes() >= needed && superblock.watch != 0;
+    if has_room && read_label(&mut file)? == label(superblock) {
+        return Ok(file);
+    }
+    let detail =
+        format!("expected the blocks of the cache {}, {needed} bytes with its label", first.display());
+    Err(CacheFileError::refused(path, detail))
+}
+
+/// A file whose superblock is read before it is known where the blocks are.
+pub(super) struct Alone<'a>(pub &'a mut dyn Area);
+
+impl Area for Alone<'_> {
+    /// Whatever the superblock says.
+    fn capacity_bytes(&self) -> u64 {
+        u64::MAX - WATCH_BYTES
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> StoreResult<()> {
+        self.0.read(offset, bytes)
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> StoreResult<()> {
+        self.0.write(offset, bytes)
+    }
+
+    fn flush(&mut self) -> StoreResult<()> {
+        self.0.flush()
+    }
+}
