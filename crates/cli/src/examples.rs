@@ -19,6 +19,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "nandscape replay my.csv.zst",
             "nandscape replay my.csv.zst --ftl pm-gcl --device thesis --json",
             "nandscape replay zipf:theta=0.99,bs=16k,count=1M --scale 1/16 --precondition fill",
+            "nandscape replay my.csv.zst --precondition fill+uniform:1x --save-state drive.state",
+            "nandscape replay other.csv --load-state drive.state",
         ],
     ),
     (
@@ -95,6 +97,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "cache create",
         &[
             "nandscape cache create fast.img --size 256MiB --mode write-back",
+            "nandscape cache create metadata.img --data blocks.img --size 1GiB --preset dm-cache",
             "nandscape cache create --table '0 2097152 cache disk.img fast.img 0 8 65536 16 1' --size 260MiB",
         ],
     ),
