@@ -126,7 +126,7 @@ impl CacheFile {
             return Err(too_small(path, capacity, metadata + WATCH_BYTES));
         }
         let mut cache = Self { fast: Place::new(first, path) };
-        cache.fast.put_apart(extent, file, design.block_bytes);
+        cache.fast.store.get().put_apart(extent, file, design.block_bytes);
         let superblock = cache.format(extent.end() + WATCH_BYTES, design, files.with.replace, settings)?;
         assert_eq!(fast::data_of(&superblock), extent, "the metadata take as much as they were said to");
         cache.fast.store.get().apart().map_or(Ok(()), |file| fast::write_label(file, &superblock))?;

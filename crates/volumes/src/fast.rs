@@ -1,7 +1,7 @@
 //! The fast side of a cache: one file, or its metadata in one and its blocks in another.
 
 use super::{CacheFileError, Result};
-use nandscape_cache::metadata::{Area, Superblock, WATCH_BYTES};
+use nandscape_cache::metadata::Superblock;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
     Allocation, Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreResult, StoreShape,
@@ -184,8 +184,8 @@ fn read_label(file: &mut FileStore) -> Result<[u8; LABEL_BYTES]> {
     Ok(found)
 }
 
-/// A file that is to hold the blocks of a new cache has nothing in its first bytes, unless what is there is to
-/// be replaced.
+/// A file for the blocks of a new cache has nothing in its first bytes, unless what is there is to be
+/// replaced.
 pub(super) fn check_blank(file: &mut FileStore, replace: bool) -> Result<()> {
     if !replace && read_label(file)?.iter().any(|byte| *byte != 0) {
         let detail = "not empty: expected a file or device of zeroes for the blocks, or --force";
@@ -217,26 +217,4 @@ pub(super) fn open_data(
     let detail =
         format!("expected the blocks of the cache {}, {needed} bytes with its label", first.display());
     Err(CacheFileError::refused(path, detail))
-}
-
-/// A file whose superblock is read before it is known where the blocks are.
-pub(super) struct Alone<'a>(pub &'a mut dyn Area);
-
-impl Area for Alone<'_> {
-    /// Whatever the superblock says.
-    fn capacity_bytes(&self) -> u64 {
-        u64::MAX - WATCH_BYTES
-    }
-
-    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> StoreResult<()> {
-        self.0.read(offset, bytes)
-    }
-
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> StoreResult<()> {
-        self.0.write(offset, bytes)
-    }
-
-    fn flush(&mut self) -> StoreResult<()> {
-        self.0.flush()
-    }
 }

@@ -16,7 +16,6 @@ pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
 
-use fast::Alone;
 use nandscape_cache::Mode;
 use nandscape_cache::compose::Typed;
 use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
@@ -106,11 +105,12 @@ impl CacheFile {
         let options = FileOptions { is_read_only, keeps_space: true, ..FileOptions::default() };
         let mut fast = Place::open(path, options)?;
         // What is wrong with it is said by those who look at it.
-        if let Ok((superblock, _)) = Superblock::read(&mut Alone(&mut fast))
+        if let Ok(superblock) = Superblock::read_alone(&mut fast)
             && let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings)
         {
             let file = fast::open_data(&data, &superblock, options, path)?;
-            fast.put_apart(fast::data_of(&superblock), file, superblock.shape.block_bytes);
+            let extent = fast::data_of(&superblock);
+            fast.store.get().put_apart(extent, file, superblock.shape.block_bytes);
         }
         Ok(Self { fast })
     }

@@ -94,11 +94,6 @@ impl Place {
         self.store.get().files().find_map(|file| file.failed().cloned())
     }
 
-    /// Bytes that are in a file of their own from now on, and that file; see [`Fast`].
-    pub(super) fn put_apart(&self, extent: Extent, file: FileStore, block_bytes: u32) {
-        self.store.get().put_apart(extent, file, block_bytes);
-    }
-
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> StoreResult<()> {
         let command = BlockCommand::new(op, Extent::new(offset, len), Hint::default());
         self.store.apply(command, payload).map(drop)

@@ -352,6 +352,11 @@ impl Superblock {
     pub fn read(area: &mut dyn Area) -> Result<(Self, bool), MetadataError> {
         Root::read(area).map(|root| (root.superblock, root.is_damaged))
     }
+
+    /// The same of a cache of which `area` is not all that it has: the bytes of its blocks are elsewhere.
+    pub fn read_alone(area: &mut dyn Area) -> Result<Self, MetadataError> {
+        Root::read_within(area, u64::MAX).map(|root| root.superblock)
+    }
 }
 
 pub(crate) struct Root {
@@ -368,6 +373,11 @@ pub(crate) struct Root {
 impl Root {
     pub fn read(area: &mut dyn Area) -> Result<Self, MetadataError> {
         let capacity = area.capacity_bytes();
+        Self::read_within(area, capacity)
+    }
+
+    /// The superblock of a cache that has so many bytes.
+    fn read_within(area: &mut dyn Area, capacity: u64) -> Result<Self, MetadataError> {
         if capacity < 2 * BLOCK as u64 {
             return Err(MetadataError::TooSmall { capacity, needed: 2 * BLOCK as u64 });
         }

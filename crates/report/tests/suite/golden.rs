@@ -187,3 +187,29 @@ fn a_comparison_of_stacks_says_first_how_much_flash_each_programs() {
     let html = nandscape_report::render_html(&runs, &ReportContext::default());
     assert!(html.contains("<p class=\"verdict\">Nothing was erased, so"), "the same in the page");
 }
+
+#[test]
+fn flushes_have_a_sentence_where_they_take_longer_than_writes_and_a_row_where_there_are_any() {
+    let mut runs: Vec<_> = sample::runs(400).into_iter().take(2).collect();
+    let flushes = |p99: u64, mean: f64, count: u64| {
+        Some(nandscape_sim::result::LatencySummary { count, mean, p99, max: p99, ..Default::default() })
+    };
+    for (run, mean) in runs.iter_mut().zip([1.0, 2.0]) {
+        (run.result.latency_ns.write.count, run.result.latency_ns.write.mean) = (5000, mean);
+    }
+    assert!(!verdict(&runs).contains("flushes"), "{}", verdict(&runs));
+    runs[0].result.latency_ns.flush = flushes(2_000_000, 1.0, 4999);
+    runs[1].result.latency_ns.flush = flushes(7_000_000, 2.0, 5000);
+    assert!(!verdict(&runs).contains("flushes"), "no run waits longer for flushes: {}", verdict(&runs));
+    runs[1].result.latency_ns.flush = flushes(7_000_000, 2.1, 5000);
+    let expected = "99 % of the flushes end on pm-gcl within 2 ms, on pm-gcc within 7 ms.";
+    assert!(verdict(&runs).contains(expected), "{}", verdict(&runs));
+    runs[0].result.latency_ns.flush = flushes(2_000_000, 1.0, 999);
+    assert!(!verdict(&runs).contains("flushes"), "too few for a 99th percentile");
+    assert!(
+        render_detail(&runs[1], None).lines().any(|line| line.starts_with("  flush ")),
+        "a row of the run"
+    );
+    let html = nandscape_report::render_html(&runs, &ReportContext::default());
+    assert!(html.contains("<td class=\"left\">flush</td>"), "a row of the page");
+}

@@ -414,11 +414,14 @@ fn flushes_come_after_so_many_writes_and_nothing_overtakes_them() {
     let (result, seen) = run("[a]\nfilename=ns1\nrw=write\nbs=4k\nfsync=10\niodepth=4\n");
     let job = &result.jobs[0];
     assert_eq!((job.write.requests, job.sync.latency_ns.count, job.sync.latency_ns.max), (256, 25, 5 * MS));
+    let of_all = result.latency_ns.flush.as_ref().unwrap();
+    assert_eq!((of_all.count, of_all.mean), (25, 5.0 * MS as f64), "and in the result as a whole");
     let flush = seen.iter().position(|s| s.command.op == Op::Flush).unwrap();
     assert_eq!(flush, 10);
     assert!(seen[flush + 1].at >= seen[flush].at + 5 * MS);
     let (result, seen) = run("[a]\nfilename=ns1\nrw=write\nbs=4k\nsize=40k\nend_fsync=1\n");
     assert_eq!((seen.last().unwrap().command.op, result.jobs[0].sync.latency_ns.count), (Op::Flush, 0));
+    assert!(result.latency_ns.flush.is_none(), "the last flush is counted nowhere");
     assert_eq!(result.jobs[0].runtime_ns, 15 * MS);
     let (result, _) = run("[a]\nfilename=ns1\nrw=write\nbs=4k\nsize=40k\nsync=1\n");
     assert_eq!(result.jobs[0].write.latency_ns.min, 6 * MS, "a synchronous write ends with its flush");

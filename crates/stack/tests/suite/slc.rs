@@ -86,7 +86,12 @@ fn a_flush_costs_a_program_where_the_buffer_is_volatile() {
     }
     let each = |pairs: &[&str]| {
         let result = run_lines(&lines, &[pairs, &["workload.depth=1"]].concat());
-        result.speed.time.simulated_ns / 400
+        let (write, flush) = (&result.latency_ns.write, result.latency_ns.flush.as_ref().unwrap());
+        assert_eq!((write.count, flush.count), (400, 400));
+        // One after the other.
+        let sum = ((write.mean + flush.mean) * 400.0).round() as u64;
+        assert_eq!(sum, result.speed.time.simulated_ns, "all time is that of a write or of its flush");
+        sum / 400
     };
     let volatile = each(&[]);
     let protected = each(&["device.timing.write_buffer_kind=protected"]);
