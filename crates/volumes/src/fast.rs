@@ -12,6 +12,7 @@ use std::path::Path;
 
 /// Bytes of what says whose blocks a file holds.
 const LABEL_BYTES: usize = 4096;
+const LABEL: &[u8; 8] = b"nandsBLK";
 
 /// Files as one range of bytes. With blocks in a file of their own, the first one has what lies before and
 /// behind them, so that it alone says all that is known of the cache.
@@ -158,7 +159,7 @@ pub(super) fn label_bytes(block_bytes: u32) -> u64 {
 /// What a file with the blocks of this cache begins with.
 fn label(superblock: &Superblock) -> [u8; LABEL_BYTES] {
     let mut label = [0; LABEL_BYTES];
-    label[..8].copy_from_slice(b"nandsBLK");
+    label[..8].copy_from_slice(LABEL);
     label[8..24].copy_from_slice(&superblock.uuid);
     let extent = data_of(superblock);
     label[24..32].copy_from_slice(&extent.offset.to_le_bytes());
@@ -182,6 +183,15 @@ fn read_label(file: &mut FileStore) -> Result<[u8; LABEL_BYTES]> {
     file.apply(command(Op::Read), Payload::Read(&mut found))
         .map_err(|error| CacheFileError::refused(file.path(), error))?;
     Ok(found)
+}
+
+/// Refuses a file that has only the blocks of a cache.
+pub(super) fn check_metadata(file: &mut FileStore) -> Result<()> {
+    if file.capacity_bytes() >= LABEL_BYTES as u64 && read_label(file)?.starts_with(LABEL) {
+        let detail = "has the blocks of a cache: expected the file with its metadata, which 'cache create --data' was given first";
+        return Err(CacheFileError::refused(file.path(), detail));
+    }
+    Ok(())
 }
 
 /// A file for the blocks of a new cache has nothing in its first bytes, unless what is there is to be

@@ -104,13 +104,17 @@ impl CacheFile {
     pub fn open(path: &Path, is_read_only: bool) -> Result<Self> {
         let options = FileOptions { is_read_only, keeps_space: true, ..FileOptions::default() };
         let mut fast = Place::open(path, options)?;
-        // What is wrong with it is said by those who look at it.
-        if let Ok(superblock) = Superblock::read_alone(&mut fast)
-            && let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings)
-        {
-            let file = fast::open_data(&data, &superblock, options, path)?;
-            let extent = fast::data_of(&superblock);
-            fast.store.get().put_apart(extent, file, superblock.shape.block_bytes);
+        match Superblock::read_alone(&mut fast) {
+            Ok(superblock) => {
+                // What is wrong with the settings is said by those who use them.
+                if let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings) {
+                    let file = fast::open_data(&data, &superblock, options, path)?;
+                    let extent = fast::data_of(&superblock);
+                    fast.store.get().put_apart(extent, file, superblock.shape.block_bytes);
+                }
+            }
+            // So is what is wrong with the metadata, unless they are elsewhere.
+            Err(_) => fast.store.get().files().try_for_each(fast::check_metadata)?,
         }
         Ok(Self { fast })
     }

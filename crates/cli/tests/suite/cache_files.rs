@@ -346,3 +346,22 @@ fn every_field_of_a_table_line_that_does_not_fit_is_named_and_nothing_changes() 
     fails(dir, &["cache", "create"], 2, &["<FAST>"]);
     assert_eq!((names(dir), ["fast", "fiu", "one", "two"].map(content)), (files, before));
 }
+
+#[test]
+fn metadata_on_a_file_of_their_own_name_the_cache() {
+    let site = site();
+    let dir = site.path();
+    fails(dir, &["cache", "create", "meta", "--data", "blocks"], 2, &["blocks is not there", "--size"]);
+    fails(dir, &["cache", "create", "meta", "--data", "fast"], 1, &["fast: not empty", "--force"]);
+    done(dir, &["cache", "create", "meta", "--data", "blocks", "--size", "4MiB", "--preset", "dm-cache"]);
+    done(dir, &["cache", "attach", "meta", "two"]);
+    let status = done(dir, &["cache", "status", "meta", "--json"]);
+    let settings = serde_json::from_str::<serde_json::Value>(&status).unwrap()["settings"].clone();
+    let blocks = dir.join("blocks").display().to_string();
+    assert!(settings.as_array().unwrap().contains(&serde_json::json!(["data", blocks])), "{settings}");
+    fails(dir, &["cache", "status", "blocks"], 1, &["blocks: has the blocks of a cache"]);
+    fs::rename(dir.join("blocks"), dir.join("elsewhere")).unwrap();
+    fails(dir, &["cache", "status", "meta"], 1, &["blocks: open: No such file"]);
+    std::os::unix::fs::symlink("elsewhere", dir.join("blocks")).unwrap();
+    done(dir, &["cache", "detach", "meta", "two"]);
+}

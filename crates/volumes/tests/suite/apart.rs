@@ -131,6 +131,37 @@ fn flushed_blocks_survive_a_kill_with_metadata_and_blocks_in_two_files() {
 }
 
 #[test]
+fn metadata_and_blocks_take_what_they_are_said_to_at_any_size_of_either() {
+    let place = Place::new();
+    for preset in ["nandscape", "dm-cache-fiu", "flashcache", "enhanceio", "bcache", "dm-cache"]
+    {
+        let keys = |size: &str| {
+            let keys = [("preset", preset), ("mode", "write-through"), ("size", size)];
+            let keys = keys.iter().filter(|(_, value)| !value.is_empty());
+            Design::parse("cache.", &keys.map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()).unwrap()
+        };
+        for (bytes, size) in
+            [(4 << 20, ""), ((9 << 20) + 4096, ""), ((70 << 20) - 8192, ""), (8 << 20, "4MiB")]
+        {
+            let [first, data] = ["meta", "data"].map(|name| place.path(name));
+            let with = Making { data: Some(&data), is_sparse: true, ..Making::default() };
+            let (mut cache, made) = CacheFile::create(&first, Some(bytes), &keys(size), with).unwrap();
+            let slots = u64::from(made.shape.slots) * u64::from(made.shape.block_bytes);
+            assert!(
+                slots <= bytes && (slots + (1 << 20) > bytes || size == "4MiB" && slots == 4 << 20),
+                "{slots}"
+            );
+            assert_eq!(cache.look().unwrap().0.superblock.shape.slots, made.shape.slots);
+            drop(cache);
+            assert_eq!(fs::metadata(&first).unwrap().len() + slots, made.watch + 8192, "{preset} {bytes}");
+            drop(CacheFile::open(&first, true).unwrap());
+            fs::remove_file(first).unwrap();
+            fs::remove_file(data).unwrap();
+        }
+    }
+}
+
+#[test]
 fn the_blocks_of_another_cache_are_refused_and_so_is_a_file_that_lacks_some() {
     let place = Place::cached("dm-cache");
     drop(place.serve());
@@ -144,6 +175,11 @@ fn the_blocks_of_another_cache_are_refused_and_so_is_a_file_that_lacks_some() {
     fs::remove_file(place.path("data")).unwrap();
     assert!(place.refused().contains("/data: open: No such file"), "{}", place.refused());
     fs::write(place.path("data"), &whole).unwrap();
+    let named = CacheFile::open(&place.path("data"), false).unwrap_err().to_string();
+    assert!(
+        named.contains("/data: has the blocks of a cache: expected the file with its metadata"),
+        "{named}"
+    );
     drop(place.serve());
 }
 
