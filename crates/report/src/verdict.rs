@@ -10,6 +10,8 @@ use nandscape_sim::trust::ALIKE_SHARE as SAME;
 
 /// Requests from which on their 99th percentile is one.
 const FEWEST: u64 = 1000;
+/// Flushes from which on their mean is said.
+const FEWEST_FLUSHES: u64 = 100;
 /// Runs that a sentence names; of more it names the first and the last.
 const NAMED: usize = 4;
 
@@ -21,7 +23,7 @@ pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
         return Vec::new();
     }
     if complete.iter().any(|run| run.result.cache.is_some()) {
-        return caches(&complete).into_iter().collect();
+        return caches(&complete).into_iter().chain(flushes(&complete)).collect();
     }
     let (flash, least) = match complete.as_slice() {
         [run] => (
@@ -31,7 +33,7 @@ pub(crate) fn verdict(runs: &[&Run]) -> Vec<String> {
         _ => flash_of_several(&complete),
     };
     let last = if complete.len() == 1 { lifetime(least) } else { price(least, &complete) };
-    [flash, latencies(&complete), last].into_iter().flatten().collect()
+    [flash, latencies(&complete), flushes(&complete), last].into_iter().flatten().collect()
 }
 
 fn name(run: &Run) -> String {
@@ -154,35 +156,20 @@ fn unclear(best: &Run, others: &[(&Run, f64)]) -> String {
     format!("; the ranges over the seeds overlap with {}", names.join(", "))
 }
 
-/// Requests of one kind: their name, the key of their 99th percentile, and their latencies.
-type Kinds = (&'static str, &'static str, fn(&RunResult) -> Option<&LatencySummary>);
+type Summary = fn(&RunResult) -> &LatencySummary;
 
-const WRITES: Kinds = ("writes", "latency_ns.write.p99", |r| Some(&r.latency_ns.write));
-const READS: Kinds = ("reads", "latency_ns.read.p99", |r| Some(&r.latency_ns.read));
-const FLUSHES: Kinds = ("flushes", "latency_ns.flush.p99", |r| r.latency_ns.flush.as_ref());
-
-/// How long writes take, or reads where writes are few; and flushes, where a run waits longer for them than
-/// for writes.
-fn latencies(runs: &[&Run]) -> Option<String> {
-    let has_enough = |(_, _, of): &Kinds| {
-        runs.iter().all(|run| of(&run.result).is_some_and(|summary| summary.count >= FEWEST))
-    };
-    let waits = |run: &&Run| {
-        let total = |of: &LatencySummary| of.mean * of.count as f64;
-        FLUSHES.2(&run.result).is_some_and(|flush| total(flush) > total(&run.result.latency_ns.write))
-    };
-    let first = [WRITES, READS].into_iter().find(has_enough);
-    let flushes = Some(FLUSHES).filter(|flushes| has_enough(flushes) && runs.iter().any(waits));
-    let sentences: Vec<String> =
-        first.into_iter().chain(flushes).map(|kind| percentile(runs, kind)).collect();
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+/// A kind of request with enough of them, in all runs.
+fn percentile(runs: &[&Run]) -> Option<(&'static str, Summary)> {
+    let kinds: [(&str, Summary); 2] =
+        [("writes", |r| &r.latency_ns.write), ("reads", |r| &r.latency_ns.read)];
+    kinds.into_iter().find(|(_, of)| runs.iter().all(|run| of(&run.result).count >= FEWEST))
 }
 
-/// What most requests of a kind that all runs have do not exceed.
-fn percentile(runs: &[&Run], (what, key, of): Kinds) -> String {
+fn latencies(runs: &[&Run]) -> Option<String> {
+    let (what, of) = percentile(runs)?;
+    let key = format!("latency_ns.{}.p99", what.trim_end_matches('s'));
     let p99 = |run: &Run| {
-        let alone = || of(&run.result).map_or(0.0, |summary| summary.p99 as f64);
-        spread(&run.result, key).map_or_else(alone, |spread| spread.mean)
+        spread(&run.result, &key).map_or_else(|| of(&run.result).p99 as f64, |spread| spread.mean)
     };
     let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, p99(run))).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -192,14 +179,37 @@ fn percentile(runs: &[&Run], (what, key, of): Kinds) -> String {
         let queue = if is_queue { " (much of it in a queue, see below)" } else { "" };
         Kind::Nanos.show_alone(ns) + queue
     };
-    if last.1 - first.1 < SAME * last.1 {
+    Some(if last.1 - first.1 < SAME * last.1 {
         let all = if runs.len() > 1 { " on all" } else { "" };
         format!("99 % of the {what} end within {}{all}.", time(last))
     } else {
         let [soon, late] = [first.0, last.0].map(name);
         let (first, last) = (time(first), time(last));
         format!("99 % of the {what} end on {soon} within {first}, on {late} within {last}.")
+    })
+}
+
+/// How long flushes take, where a run waits longer for them than for writes.
+fn flushes(runs: &[&Run]) -> Option<String> {
+    let total = |of: &LatencySummary| of.mean * of.count as f64;
+    let mut times = Vec::new();
+    for run in runs {
+        let flush = run.result.latency_ns.flush.as_ref().filter(|flush| flush.count >= FEWEST_FLUSHES)?;
+        let mean = spread(&run.result, "latency_ns.flush.mean").map_or(flush.mean, |spread| spread.mean);
+        times.push((*run, mean, total(flush) > total(&run.result.latency_ns.write)));
     }
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let ((first, least, _), (last, most, _)) = (*times.first()?, *times.last()?);
+    let shown = |ns| Kind::Nanos.show_alone(ns);
+    times.iter().any(|(_, _, is_long)| *is_long).then(|| {
+        if most - least < SAME * most {
+            let all = if runs.len() > 1 { " on all" } else { "" };
+            format!("Flushes take {} in the mean{all}.", shown(most))
+        } else {
+            let [soon, late] = [first, last].map(name);
+            format!("Flushes take {} in the mean on {soon}, {} on {late}.", shown(least), shown(most))
+        }
+    })
 }
 
 fn lifetime(run: &Run) -> Option<String> {

@@ -44,7 +44,7 @@ pub struct SeedsResult {
 type Figure = (&'static str, fn(&RunResult) -> Option<f64>);
 
 /// Figures whose spread is kept.
-const FIGURES: [Figure; 17] = [
+const FIGURES: [Figure; 18] = [
     ("waf", |r| r.waf.pages),
     ("waf_bytes", |r| r.waf.bytes),
     ("flash.programs", |r| Some(r.flash.programs as f64)),
@@ -63,6 +63,7 @@ const FIGURES: [Figure; 17] = [
     ("latency_ns.write.p50", |r| (r.latency_ns.write.count > 0).then_some(r.latency_ns.write.p50 as f64)),
     ("latency_ns.write.p99", |r| (r.latency_ns.write.count > 0).then_some(r.latency_ns.write.p99 as f64)),
     ("latency_ns.write.p99_9", |r| (r.latency_ns.write.count > 0).then_some(r.latency_ns.write.p99_9 as f64)),
+    ("latency_ns.flush.mean", |r| r.latency_ns.flush.as_ref().map(|flush| flush.mean)),
     ("latency_ns.flush.p99", |r| r.latency_ns.flush.as_ref().map(|flush| flush.p99 as f64)),
     ("cache.read_hit_ratio", |r| r.cache.as_ref()?.read_hit_ratio),
     ("cache.write_hit_ratio", |r| r.cache.as_ref()?.write_hit_ratio),

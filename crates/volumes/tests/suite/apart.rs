@@ -133,8 +133,7 @@ fn flushed_blocks_survive_a_kill_with_metadata_and_blocks_in_two_files() {
 #[test]
 fn metadata_and_blocks_take_what_they_are_said_to_at_any_size_of_either() {
     let place = Place::new();
-    for preset in ["nandscape", "dm-cache-fiu", "flashcache", "enhanceio", "bcache", "dm-cache"]
-    {
+    for preset in ["nandscape", "dm-cache-fiu", "flashcache", "enhanceio", "bcache", "dm-cache"] {
         let keys = |size: &str| {
             let keys = [("preset", preset), ("mode", "write-through"), ("size", size)];
             let keys = keys.iter().filter(|(_, value)| !value.is_empty());
