@@ -133,8 +133,8 @@ impl Store for Fast {
 
     fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         self.latest = self.latest.max(at);
-        self.files().try_for_each(|file| file.shutdown(at).map(drop))?;
-        Ok(Token(at.0))
+        let done: Vec<_> = self.files().map(|file| file.shutdown(at)).collect();
+        done.into_iter().collect::<StoreResult<Vec<_>>>().map(|_| Token(at.0))
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -219,9 +219,9 @@ pub(super) fn open_data(
     first: &Path,
 ) -> Result<FileStore> {
     let mut file = FileStore::open(path, options)?;
-    let needed = label_bytes(superblock.shape.block_bytes) + data_of(superblock).len;
-    let has_room = file.capacity_bytes() >= needed && superblock.watch != 0;
-    if has_room && read_label(&mut file)? == label(superblock) {
+    let needed = label_bytes(superblock.shape.block_bytes).saturating_add(data_of(superblock).len);
+    let is_behind = superblock.watch >= superblock.shape.slot_offset(superblock.shape.slots);
+    if is_behind && file.capacity_bytes() >= needed && read_label(&mut file)? == label(superblock) {
         return Ok(file);
     }
     let detail =
