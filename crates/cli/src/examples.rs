@@ -17,10 +17,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "replay",
         &[
             "nandscape replay my.csv.zst",
-            "nandscape replay my.csv.zst --ftl pm-gcl --device thesis --json",
-            "nandscape replay zipf:theta=0.99,bs=16k,count=1M --scale 1/16 --precondition fill",
-            "nandscape replay my.csv.zst --precondition fill+uniform:1x --save-state drive.state",
-            "nandscape replay other.csv --load-state drive.state",
+            "nandscape replay zipf:bs=16k,count=1M --scale 1/16 --precondition fill --save-state full.state",
+            "nandscape replay other.csv --scale 1/16 --load-state full.state",
         ],
     ),
     (
