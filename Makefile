@@ -1,7 +1,7 @@
 # make demo         build, and replay the shipped recording of PostgreSQL on two drives
 # make check        the quick part of it: format, lints, unit tests
 # make test         the whole check: format, lints, tests, documents, real clients, browser
-# make reproduce    published experiments over eight seeds, into docs/reproductions/index.md; each spoiled
+# make reproduce    published experiments over 8 seeds, into docs/reproductions/index.md; each spoiled (1 h)
 # make bench        benches of our own code, interleaved with a bare loop
 # make bench-peers  servers and simulated caches beside others of their kind and beside replays, interleaved
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)

@@ -8,10 +8,11 @@ const COLUMNS: [&str; 8] = ["figure", "unit", "published", "measured", "min", "m
 
 /// Tables under a heading for each experiment, with the tags of its sources. `min` and `max` are over the
 /// seeds and empty where there is one; a statement has instead, under its verdict, how many of the seeds
-/// keep it.
+/// keep it. What measured nothing, since it lacks a recording, is left out.
 pub fn render_reproduction_markdown(rows: &[ReproductionRow]) -> String {
     let mut out = String::new();
-    for block in rows.chunk_by(|a, b| a.id == b.id) {
+    let is_skipped = |row: &ReproductionRow| row.kind == RowKind::Measured && row.measured.is_null();
+    for block in rows.chunk_by(|a, b| a.id == b.id).filter(|block| !block.iter().all(is_skipped)) {
         let _ = writeln!(out, "## {}\n", heading(block));
         let _ = writeln!(out, "| {} |\n|{}", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
         for row in block {
@@ -92,7 +93,7 @@ mod tests {
         let input =
             ReproductionRow { kind: RowKind::Input, measured: 7.into(), ratio: Some(1.0), ..row("two", "c") };
         assert_eq!(
-            render_reproduction_markdown(&[number, statement, input]),
+            render_reproduction_markdown(&[number, statement, input, row("three", "skipped")]),
             "## one  a paper\n\n\
              | figure | unit | published | measured | min | max | kind | verdict |\n\
              |---|---|---|---|---|---|---|---|\n\
