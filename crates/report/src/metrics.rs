@@ -320,12 +320,13 @@ mod tests {
         run.waf.bytes = Some(1.0);
         (run.host.read_bytes, run.host.write_bytes) = (1, 1);
         (run.latency_ns.read.count, run.latency_ns.write.count) = (1, 1);
+        run.latency_ns.flush = Some(LatencySummary { count: 1, ..LatencySummary::default() });
         let ratio = Some(0.5);
         run.cache =
             Some(CacheResult { read_hit_ratio: ratio, write_hit_ratio: ratio, ..CacheResult::default() });
         let known = SeedsResult::new(&[&run]).spread;
         let keys: Vec<&str> = SUMMARY.iter().filter_map(|metric| metric.spread_key).collect();
-        assert_eq!(keys.len(), 11);
+        assert_eq!(keys.len(), 12);
         for key in keys {
             assert!(known.contains_key(key), "{key} is not among {:?}", known.keys());
         }
