@@ -1,6 +1,6 @@
 //! Empty caches: in one file, or with their blocks in another.
 
-use super::fast;
+use super::joined;
 use super::{CacheFile, CacheFileError, Place, Result, Settings, draw_uuid, mark_of, refused};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{self, ManageError};
@@ -44,10 +44,13 @@ impl Files<'_> {
     }
 }
 
+fn refused_by(path: &Path, source: MetadataError) -> CacheFileError {
+    CacheFileError::Manage { path: path.to_owned(), name: None, source: source.into() }
+}
+
 /// Bytes that a cache needs and a file does not have.
 fn too_small(path: &Path, capacity: u64, needed: u64) -> CacheFileError {
-    let source = MetadataError::TooSmall { capacity, needed }.into();
-    CacheFileError::Manage { path: path.to_owned(), name: None, source }
+    refused_by(path, MetadataError::TooSmall { capacity, needed })
 }
 
 impl CacheFile {
@@ -102,10 +105,10 @@ impl CacheFile {
             return Err(CacheFileError::refused(path, detail));
         }
         let mut file = files.open(data, bytes)?;
-        fast::check_blank(&mut file, files.with.replace)?;
+        joined::check_blank(&mut file, files.with.replace)?;
         let first = path.try_exists().unwrap_or(true).then(|| files.open(path, None)).transpose()?;
         let unit = first.as_ref().map_or(0, FileStore::block_bytes).max(file.block_bytes()).min(4096);
-        let (capacity, label) = (file.capacity_bytes(), fast::label_bytes(design.block_bytes));
+        let (capacity, label) = (file.capacity_bytes(), joined::label_bytes(design.block_bytes));
         let bytes = bytes.unwrap_or(capacity);
         let slots = bytes.saturating_sub(label) / 4096 * 4096 / u64::from(design.block_bytes);
         if bytes > capacity || slots == 0 {
@@ -113,11 +116,7 @@ impl CacheFile {
         }
         let slots = u32::try_from(slots).unwrap_or(u32::MAX - 1);
         let sizes = design.metadata_bytes(slots, unit);
-        let (slots, metadata) = sizes.map_err(|source| CacheFileError::Manage {
-            path: path.to_owned(),
-            name: None,
-            source: source.into(),
-        })?;
+        let (slots, metadata) = sizes.map_err(|source| refused_by(path, source))?;
         let first = first.map_or_else(|| files.open(path, Some(metadata + WATCH_BYTES)), Ok)?;
         let extent =
             Extent::new(metadata, (u64::from(slots) * u64::from(design.block_bytes)).next_multiple_of(4096));
@@ -128,8 +127,8 @@ impl CacheFile {
         let mut cache = Self { fast: Place::new(first, path) };
         cache.fast.store.get().put_apart(extent, file, design.block_bytes);
         let superblock = cache.format(extent.end() + WATCH_BYTES, design, files.with.replace, settings)?;
-        assert_eq!(fast::data_of(&superblock), extent, "the metadata take as much as they were said to");
-        cache.fast.store.get().apart().map_or(Ok(()), |file| fast::write_label(file, &superblock))?;
+        assert_eq!(joined::data_of(&superblock), extent, "the metadata take as much as they were said to");
+        cache.fast.store.get().apart().map_or(Ok(()), |file| joined::write_label(file, &superblock))?;
         Ok((cache, superblock))
     }
 

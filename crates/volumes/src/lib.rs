@@ -1,7 +1,7 @@
 //! Caches over files and block devices: made, changed, looked at and served.
 
 mod create;
-mod fast;
+mod joined;
 mod mapped;
 mod place;
 mod serving;
@@ -108,13 +108,13 @@ impl CacheFile {
             Ok(superblock) => {
                 // What is wrong with the settings is said by those who use them.
                 if let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings) {
-                    let file = fast::open_data(&data, &superblock, options, path)?;
-                    let extent = fast::data_of(&superblock);
+                    let file = joined::open_data(&data, &superblock, options, path)?;
+                    let extent = joined::data_of(&superblock);
                     fast.store.get().put_apart(extent, file, superblock.shape.block_bytes);
                 }
             }
             // So is what is wrong with the metadata, unless they are elsewhere.
-            Err(_) => fast.store.get().files().try_for_each(fast::check_metadata)?,
+            Err(_) => fast.store.get().files().try_for_each(joined::check_metadata)?,
         }
         Ok(Self { fast })
     }

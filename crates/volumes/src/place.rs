@@ -1,7 +1,7 @@
 //! Files and block devices as management sees them, and the stamp file beside a disk.
 
 use super::Result;
-use super::fast::Fast;
+use super::joined::Joined;
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::Payload;
@@ -22,7 +22,7 @@ pub const MARK_SUFFIX: &str = ".nandscape-cache";
 /// system say when it was written to.
 #[derive(Clone, Debug)]
 pub struct Place {
-    pub(super) store: Shared<Fast>,
+    pub(super) store: Shared<Joined>,
     path: PathBuf,
     mark: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ impl Place {
     }
 
     pub(super) fn new(store: FileStore, path: &Path) -> Self {
-        Self { store: Shared::new(Fast::new(store)), path: path.to_owned(), mark: None }
+        Self { store: Shared::new(Joined::new(store)), path: path.to_owned(), mark: None }
     }
 
     /// The same without its stamp file.

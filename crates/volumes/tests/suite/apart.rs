@@ -1,6 +1,6 @@
 //! Caches whose blocks are in a file of their own, beside the metadata.
 
-use nandscape_cache::compose::{Design, Typed};
+use crate::support::design;
 use nandscape_core::command::Payload;
 use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
 use nandscape_volumes::{CacheFile, Making, Result, Serving, open_cache};
@@ -11,12 +11,6 @@ use tempfile::TempDir;
 
 const BLOCK: u64 = 65_536;
 const BLOCKS: u64 = 40;
-
-fn design(preset: &str) -> Design {
-    let typed = [("preset", preset), ("block", "64KiB"), ("cleaning", "none")];
-    let typed: Typed = typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Design::parse("cache.", &typed).unwrap()
-}
 
 struct Place {
     dir: TempDir,
@@ -44,7 +38,8 @@ impl Place {
     ) -> Result<CacheFile> {
         let path = self.path(data);
         let with = Making { data: Some(&path), replace, ..Making::default() };
-        CacheFile::create(&self.path(first), bytes, &design(preset), with).map(|(cache, _)| cache)
+        let design = design(&[("preset", preset), ("block", "64KiB"), ("cleaning", "none")]);
+        CacheFile::create(&self.path(first), bytes, &design, with).map(|(cache, _)| cache)
     }
 
     /// `meta` and `data` with room for the label and so many blocks, and the disk behind them.
@@ -134,17 +129,18 @@ fn flushed_blocks_survive_a_kill_with_metadata_and_blocks_in_two_files() {
 fn metadata_and_blocks_take_what_they_are_said_to_at_any_size_of_either() {
     let place = Place::new();
     for preset in ["nandscape", "dm-cache-fiu", "flashcache", "enhanceio", "bcache", "dm-cache"] {
-        let keys = |size: &str| {
-            let keys = [("preset", preset), ("mode", "write-through"), ("size", size)];
-            let keys = keys.iter().filter(|(_, value)| !value.is_empty());
-            Design::parse("cache.", &keys.map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()).unwrap()
-        };
         for (bytes, size) in
             [(4 << 20, ""), ((9 << 20) + 4096, ""), ((70 << 20) - 8192, ""), (8 << 20, "4MiB")]
         {
             let [first, data] = ["meta", "data"].map(|name| place.path(name));
             let with = Making { data: Some(&data), is_sparse: true, ..Making::default() };
-            let (mut cache, made) = CacheFile::create(&first, Some(bytes), &keys(size), with).unwrap();
+            let (mut cache, made) = CacheFile::create(
+                &first,
+                Some(bytes),
+                &design(&[("preset", preset), ("mode", "write-through"), ("size", size)]),
+                with,
+            )
+            .unwrap();
             let slots = u64::from(made.shape.slots) * u64::from(made.shape.block_bytes);
             assert!(
                 slots <= bytes && (slots + (1 << 20) > bytes || size == "4MiB" && slots == 4 << 20),

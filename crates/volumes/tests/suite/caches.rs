@@ -1,6 +1,7 @@
 //! Caches over real files, changed while nobody serves them.
 
-use nandscape_cache::compose::{Design, Typed};
+use crate::support::design;
+use nandscape_cache::compose::Typed;
 use nandscape_cache::manage::{Change, Verdict};
 use nandscape_cache::status::Value;
 use nandscape_core::command::Payload;
@@ -11,11 +12,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
-
-fn design(keys: &[(&str, &str)]) -> Design {
-    let typed: Typed = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Design::parse("cache.", &typed).unwrap()
-}
 
 struct Place {
     dir: TempDir,

@@ -2,3 +2,4 @@
 
 mod apart;
 mod caches;
+mod support;

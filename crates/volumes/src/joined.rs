@@ -1,4 +1,4 @@
-//! The fast side of a cache: one file, or its metadata in one and its blocks in another.
+//! A file as a store, or two joined: the metadata of a cache in one, its blocks in the other.
 
 use super::{CacheFileError, Result};
 use nandscape_cache::metadata::Superblock;
@@ -17,7 +17,7 @@ const LABEL: &[u8; 8] = b"nandsBLK";
 /// Files as one range of bytes. With blocks in a file of their own, the first one has what lies before and
 /// behind them, so that it alone says all that is known of the cache.
 #[derive(Debug)]
-pub(super) struct Fast {
+pub(super) struct Joined {
     first: FileStore,
     data: Option<Data>,
     counts: HostCounts,
@@ -34,7 +34,7 @@ struct Data {
     at: u64,
 }
 
-impl Fast {
+impl Joined {
     pub(super) fn new(first: FileStore) -> Self {
         Self { first, data: None, counts: HostCounts::default(), latest: SimTime::ZERO }
     }
@@ -58,6 +58,15 @@ impl Fast {
         self.data.as_mut().map(|data| &mut data.file)
     }
 
+    /// Does something to both files, to the second also if it fails on the first.
+    fn each<T>(&mut self, mut what: impl FnMut(&mut FileStore) -> StoreResult<T>) -> StoreResult<T> {
+        let mut done = what(&mut self.first);
+        if let Some(data) = &mut self.data {
+            done = done.and(what(&mut data.file));
+        }
+        done
+    }
+
     /// The file with a byte, where it is there, and how many bytes it has from there on.
     fn place(&mut self, offset: u64) -> (&mut FileStore, u64, u64) {
         match &mut self.data {
@@ -73,7 +82,7 @@ impl Fast {
     }
 }
 
-impl Store for Fast {
+impl Store for Joined {
     fn shape(&self) -> StoreShape {
         let shape = self.first.shape();
         let Some(Data { file, extent, .. }) = &self.data else { return shape };
@@ -87,9 +96,7 @@ impl Store for Fast {
     fn apply(&mut self, command: BlockCommand, mut payload: Payload<'_>) -> StoreResult<Applied> {
         self.counts.count(command, self.block_bytes());
         if command.op == Op::Flush {
-            // Of both, whichever fails: what the other has is durable then.
-            let done: Vec<_> = self.files().map(|file| file.apply(command, Payload::None)).collect();
-            return done.into_iter().collect::<StoreResult<Vec<_>>>().map(|_| Applied::default());
+            return self.each(|file| file.apply(command, Payload::None));
         }
         let mut rest = command.extent;
         while rest.len > 0 {
@@ -133,8 +140,7 @@ impl Store for Fast {
 
     fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         self.latest = self.latest.max(at);
-        let done: Vec<_> = self.files().map(|file| file.shutdown(at)).collect();
-        done.into_iter().collect::<StoreResult<Vec<_>>>().map(|_| Token(at.0))
+        self.each(|file| file.shutdown(at))
     }
 
     fn reset_counters(&mut self, at: SimTime) {
@@ -143,7 +149,7 @@ impl Store for Fast {
     }
 }
 
-impl Clocked for Fast {
+impl Clocked for Joined {
     nandscape_core::tokens_are_times!();
 
     fn idle_from(&self) -> SimTime {
