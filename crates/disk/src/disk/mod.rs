@@ -309,7 +309,9 @@ impl Disk {
     /// Answers the flushes before which nothing is left to write.
     fn answer_flushes(&mut self) {
         while let Some((number, ready_ns)) = self.flushes.front().copied() {
-            let is_waiting = self.queue.iter().any(|waiting| waiting.is_write && waiting.number < number);
+            // The queue is in the order of coming, and may be long.
+            let mut before = self.queue.iter().take_while(|waiting| waiting.number < number);
+            let is_waiting = before.any(|waiting| waiting.is_write);
             if is_waiting || self.dirty.first_number().is_some_and(|first| first < number) {
                 return;
             }

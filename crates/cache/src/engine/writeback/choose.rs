@@ -100,10 +100,17 @@ impl Writeback {
         let is_chosen =
             |slot: &u32| directory.slots.dirty_bits(*slot) != 0 && self.is_old(plan, needs, *slot);
         slots.extend((base..base + ways).filter(is_chosen));
-        slots.sort_unstable_by_key(|slot| directory.slots.key(*slot));
-        let place = slots.partition_point(|slot| directory.slots.key(*slot) < self.next_key);
-        slots.rotate_left(place);
-        slots.truncate(plan.blocks as usize);
+        let round = |slot: &u32| {
+            let key = directory.slots.key(*slot);
+            (key < self.next_key, key)
+        };
+        let most = plan.blocks as usize;
+        // A plan is of few blocks of a set that may be full of them.
+        if most < slots.len() {
+            slots.select_nth_unstable_by_key(most, round);
+            slots.truncate(most);
+        }
+        slots.sort_unstable_by_key(round);
         if let Some(last) = slots.last() {
             self.next_key = BlockKey(directory.slots.key(*last).0 + 1);
         }
