@@ -146,6 +146,12 @@ impl Dirty {
         let eligible = |(sector, (_, number, ready_ns)): (&u64, &(u64, u64, u64))| {
             (*number < limit && *ready_ns <= now_ns).then_some(Candidate { sector: *sector, number: *number })
         };
+        let before = self.numbers.range(..limit);
+        // A flush waits for these alone, and many that are newer may lie between them.
+        if limit < u64::MAX && before.clone().nth(NEAR).is_none() {
+            let extents = before.filter_map(|(_, sector)| self.extents.get_key_value(sector));
+            return extents.filter_map(eligible).collect();
+        }
         let above = self.extents.range(sector..).filter_map(eligible).take(NEAR);
         let below = self.extents.range(..sector).rev().filter_map(eligible).take(NEAR);
         let mut near: Vec<_> = above.chain(below).collect();
@@ -157,5 +163,34 @@ impl Dirty {
             near.extend(wanted.filter(|wanted| near.iter().all(|other| other.number != wanted.number)));
         }
         near
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_writes_before_a_flush_are_near_if_they_are_few() {
+        for of_flush in [0, 1, NEAR, NEAR + 1, 3 * NEAR] {
+            let mut dirty = Dirty::default();
+            // Sectors in another order than numbers.
+            let sector = |number: u64| number * 7919 % 4096 * 8;
+            (1..=1000).for_each(|number| dirty.insert(sector(number), 8, number, 10 * (number % 3)));
+            let limit = of_flush as u64 + 1;
+            let mut near: Vec<_> =
+                dirty.near(16_384, limit, 15).into_iter().map(|found| found.sector).collect();
+            near.sort_unstable();
+            let is_ready = |number: &u64| 10 * (number % 3) <= 15;
+            let mut want: Vec<_> = (1..limit).filter(is_ready).map(sector).collect();
+            want.sort_unstable();
+            let place = want.partition_point(|sector| *sector < 16_384);
+            let both_sides = &want[place.saturating_sub(NEAR)..want.len().min(place + NEAR)];
+            let oldest = (1..limit).take(1).filter(is_ready).map(sector);
+            let mut want: Vec<_> = oldest.chain(both_sides.iter().copied()).collect();
+            want.sort_unstable();
+            want.dedup();
+            assert_eq!(near, want, "{of_flush} before the flush");
+        }
     }
 }
