@@ -223,9 +223,9 @@
     };
   };
 
-  // Figures of an experiment over time: a line for each way, and limits across.
+  // Figures of an experiment over time or a parameter: a line for each way, and limits across.
   const experiment = (figure) => {
-    const { part, kind, lines } = data.figures[+figure.dataset.figure];
+    const { part, axis, kind, lines } = data.figures[+figure.dataset.figure];
     const drawn = lines.filter((line) => line.values.some((v) => v != null));
     if (!drawn.length) return null;
     const styles = drawn.map((line) => (line.is_bound ? { ...style(line), dash: [7, 5] } : style(line)));
@@ -234,7 +234,8 @@
       // All charts begin at 0, whatever their lines do.
       data: uPlot.join([...drawn.map((line) => [line.x, line.values]), [[0], [null]]]).slice(0, -1), lines: styles,
       show: kind === "ns" ? nanos : count, floor: 0,
-      x: { label: "time", show: nanos }, sync: "part-" + part, log: kind === "ns" && skewed(values),
+      x: axis ? { label: axis, show: digits } : { label: "time", show: nanos },
+      sync: axis ? undefined : "part-" + part, points: axis !== "", log: kind === "ns" && skewed(values),
     };
   };
 

@@ -92,7 +92,7 @@ pub struct ReproductionRow {
     pub seeds: Option<RowSeeds>,
 }
 
-/// A figure over time, a line of a chart.
+/// A figure over time or over a parameter, a line of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowSeries {
     /// Part of the experiment, the heading above its charts.
@@ -104,8 +104,12 @@ pub struct RowSeries {
     pub line: String,
     /// A limit instead of something measured.
     pub is_bound: bool,
-    /// Ends of the intervals, in seconds of virtual time.
-    pub time_s: Vec<f64>,
+    /// The parameter with its unit behind a comma, the same for all lines of a part. Empty for time.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub axis: String,
+    /// Values of the parameter, or ends of intervals in seconds of virtual time.
+    #[serde(alias = "time_s")]
+    pub at: Vec<f64>,
     /// One value for each, in the unit of the row; null where there was none.
     pub values: Vec<Option<f64>>,
 }
@@ -313,7 +317,7 @@ fn heading(rows: &[ReproductionRow]) -> String {
     words.into_iter().map(printable).collect::<Vec<_>>().join("  ")
 }
 
-/// Times in a table over time; every n-th is left out until so few are left.
+/// Lines in a table over time or a parameter; every n-th is left out until so few are left.
 const TIMES: usize = 12;
 
 /// A table for each part of an experiment: a line for each time, a column for each line of a chart. Limits
@@ -325,10 +329,16 @@ fn over_time(rows: &[ReproductionRow], width: Option<usize>) -> String {
         let of_chart = |chart| measured_lines(chart).map(move |line| (chart, line));
         let lines: Vec<(&RowChart<'_>, &RowSeries)> = part.iter().flat_map(of_chart).collect();
         let Some((_, first)) = lines.first() else { continue };
-        let every = first.time_s.len().div_ceil(TIMES).max(1);
-        let times: Vec<f64> = first.time_s.iter().copied().skip(every - 1).step_by(every).collect();
+        let every = first.at.len().div_ceil(TIMES).max(1);
+        let times: Vec<f64> = first.at.iter().copied().skip(every - 1).step_by(every).collect();
         let mut table = Table::new();
-        table.column(Head::number("", "  until", "  s"), times.iter().map(|s| four_digits(*s)));
+        let (over, unit) = match first.axis.split_once(", ") {
+            None if first.axis.is_empty() => ("until", "s"),
+            None => (first.axis.as_str(), ""),
+            Some(axis) => axis,
+        };
+        let [over, unit] = [over, unit].map(|cell| format!("  {}", printable(cell)));
+        table.column(Head::number("", &over, &unit), times.iter().map(|s| four_digits(*s)));
         for (chart, line) in lines {
             let cells = times.iter().map(|time| or_dash(value_at(line, *time), four_digits));
             let [group, name, unit] = [chart.chart, &line.line, chart.unit].map(printable);
@@ -344,14 +354,15 @@ fn measured_lines<'a>(chart: &RowChart<'a>) -> impl Iterator<Item = &'a RowSerie
 }
 
 fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
-    let at = line.time_s.iter().position(|other| other.total_cmp(&time).is_eq())?;
+    let at = line.at.iter().position(|other| other.total_cmp(&time).is_eq())?;
     line.values.get(at).copied().flatten()
 }
 
-/// Every figure as a line; those over time again for each time, with its seconds in `time_s`.
+/// Every figure as a line; those over time or a parameter again for each value of it in `at`, with the name
+/// of the parameter in place of a note.
 pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
     let has_seeds = rows.iter().any(|row| row.seeds.is_some());
-    let mut out = String::from("id,source,name,unit,time_s,published,measured,ratio,note,kind,verdict");
+    let mut out = String::from("id,source,name,unit,at,published,measured,ratio,note,kind,verdict");
     out += if has_seeds { ",seeds,min,max,kept\n" } else { "\n" };
     let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     for row in rows {
@@ -364,9 +375,12 @@ pub fn render_reproduction_csv(rows: &[ReproductionRow]) -> String {
         let kept = seeds.kept.map_or_else(String::new, |kept| kept.to_string());
         let over = [seeds.count.to_string(), optional(seeds.min), optional(seeds.max), kept];
         line(&mut out, cells.into_iter().chain(over.iter().map(String::as_str).filter(|_| has_seeds)));
-        for (time, value) in row.series.iter().flat_map(|series| series.time_s.iter().zip(&series.values)) {
-            let (time, value) = (time.to_string(), optional(*value));
-            let cells = [id, source, name, unit, &time, "", &value, "", "", kind, ""];
+        let series = row.series.iter();
+        let points =
+            series.flat_map(|line| line.at.iter().zip(&line.values).map(|point| (&line.axis, point)));
+        for (axis, (at, value)) in points {
+            let (at, value) = (at.to_string(), optional(*value));
+            let cells = [id, source, name, unit, &at, "", &value, "", axis, kind, ""];
             line(&mut out, cells.into_iter().chain([""; 4].into_iter().filter(|_| has_seeds)));
         }
     }

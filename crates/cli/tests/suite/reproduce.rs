@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 const HEAD: [&str; 11] =
-    ["id", "source", "name", "unit", "time_s", "published", "measured", "ratio", "note", "kind", "verdict"];
+    ["id", "source", "name", "unit", "at", "published", "measured", "ratio", "note", "kind", "verdict"];
 
 /// Every published experiment, as `list` has it.
 fn listed() -> Vec<Value> {
@@ -80,7 +80,7 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
             assert!(same(cell, &row[*name]), "{row}: {name} is '{cell}'");
         }
         let Some(series) = row.get("series") else { continue };
-        let [times, values] = ["time_s", "values"].map(|key| series[key].as_array().unwrap());
+        let [times, values] = ["at", "values"].map(|key| series[key].as_array().unwrap());
         assert!(!times.is_empty() && times.len() == values.len(), "{row}");
         for (time, value) in times.iter().zip(values) {
             let line = next();

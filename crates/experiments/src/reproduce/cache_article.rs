@@ -7,7 +7,7 @@
 use super::{Context, Done, Reproduction, Sabotage, Table, experiment};
 use crate::Result;
 use nandscape_cache::presets::PRESETS;
-use nandscape_report::{RowKind, Run};
+use nandscape_report::{RowKind, RowSeries, Run};
 use nandscape_stack::RunOptions;
 use nandscape_stack::cache::NO_CACHE;
 use rayon::prelude::*;
@@ -29,6 +29,7 @@ pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
             "rapidcache writes as the disk does",
             "flashcache writes to dirty blocks as the SSD does",
             "no cache over the SSD reads faster than the SSD",
+            "one load: only where a hash selects the set, random reads miss",
         ],
     }),
     ..experiment(
@@ -41,8 +42,7 @@ pub(super) const CACHE_ARTICLE: Reproduction = Reproduction {
 
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// Cached MiB of the designs of which the article says no size, and of rapidcache
-    /// [cache-article rapiddisk].
+    /// Cached MiB of all designs where they are compared, the size of rapidcache [cache-article rapiddisk].
     cache_mib: u64,
     /// Cached MiB of dm-cache: 65,536 blocks [cache-article dm-cache].
     fiu_mib: u64,
@@ -61,17 +61,32 @@ const SMALL: Scale =
     Scale { cache_mib: 16, fiu_mib: 4, flashcache_mib: 222, sequential: 10_000, random: 3_000 };
 
 impl Scale {
-    /// MiB of a design's cache, and the KiB that it is asked for.
-    ///
-    /// That is three quarters of the cache, and less where a hash spreads blocks over sets unevenly: so much
-    /// that few sets are full, or, with flashcache, are more than 20 % dirty, from where on it cleans.
-    fn sizes(&self, preset: &str) -> (u64, u64) {
-        match preset {
-            FIU => (self.fiu_mib, self.fiu_mib * 256),
-            "flashcache" => (self.flashcache_mib, self.fiu_mib * 256),
-            _ => (self.cache_mib, self.cache_mib * 768),
-        }
+    /// Where the designs are compared: three quarters of the cache are asked for.
+    const fn one_load(&self) -> Shape {
+        Shape { cache_mib: self.cache_mib, asked_kib: self.cache_mib * 768, ways: FIU_WAYS }
     }
+
+    /// As the article has it, where its figures are of another size than those compared. Little is asked for,
+    /// so that few sets of dm-cache-fiu are full, and none of flashcache is more than 20 % dirty, from where
+    /// on it cleans.
+    fn of_article(&self, preset: &str) -> Option<Shape> {
+        let cache_mib = match preset {
+            FIU => self.fiu_mib,
+            "flashcache" => self.flashcache_mib,
+            _ => return None,
+        };
+        Some(Shape { cache_mib, asked_kib: self.fiu_mib * 256, ways: FIU_WAYS })
+    }
+}
+
+/// A cache and its load.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    cache_mib: u64,
+    /// Data that the load is of.
+    asked_kib: u64,
+    /// Of dm-cache-fiu.
+    ways: u32,
 }
 
 /// The four numbers: sequential read and write, random read and write, in MB/s.
@@ -237,30 +252,25 @@ fn raw_flash(scale: &Scale, context: &Context<'_>) -> Result<Four> {
 }
 
 const FIU: &str = "dm-cache-fiu";
+/// Designs that spread runs of neighbours over the sets by a hash.
+const HASHED: [&str; 2] = [FIU, "flashcache"];
 /// Of the article's table line.
-const FIU_WAYS: (&str, &dyn Display) = ("cache.ways", &16);
+const FIU_WAYS: u32 = 16;
 
-/// Working sets of dm-cache, in percent of its cache: a quarter is what its figures are of.
-const WORKING_SETS: [u64; 6] = [6, 12, 25, 50, 75, 100];
+/// What is asked of dm-cache-fiu, in percent of its cache: a quarter is what its figures are of.
+const WORKING_SETS: [u64; 10] = [3, 6, 9, 12, 18, 25, 37, 50, 75, 100];
+const QUARTER: usize = 5;
 
-/// A cache of a design in front of the disk, over the rated SSD or over the flash stack, which is asked for
-/// so many KiB.
-fn cached(
-    preset: &str,
-    is_flash: bool,
-    region_kib: u64,
-    scale: &Scale,
-    context: &Context<'_>,
-) -> Result<Run> {
-    let (mut mib, _) = scale.sizes(preset);
+/// A cache of a design in front of the disk, over the rated SSD or over the flash stack.
+fn cached(preset: &str, is_flash: bool, shape: Shape, context: &Context<'_>) -> Result<Run> {
     let disk = if preset == NO_CACHE && context.is_sabotaged { MEMORY_PRESET } else { "article-hdd" };
     let mut keys: Vec<(&str, &dyn Display)> = vec![("cache.preset", &preset), ("disk.preset", &disk)];
     if is_flash {
         keys.extend([FLASH, FLASH_BLOCKS]);
-        mib = mib.min(scale.cache_mib);
     }
     let is_in_memory = (preset == "rapidcache") != context.is_sabotaged;
-    let (size, device) = (format!("{mib}MiB"), if is_in_memory { MEMORY_PRESET } else { "article-ssd" });
+    let size = format!("{}MiB", shape.cache_mib);
+    let device = if is_in_memory { MEMORY_PRESET } else { "article-ssd" };
     if preset != NO_CACHE {
         keys.push(("cache.size", &size));
     }
@@ -268,12 +278,60 @@ fn cached(
         keys.push(("cache.device", &device));
     }
     if preset == FIU {
-        keys.push(FIU_WAYS);
+        keys.push(("cache.ways", &shape.ways));
     }
-    run(context, &keys, &jobs(&format!("{region_kib}k"), "4k", true, None))
+    run(context, &keys, &jobs(&format!("{}k", shape.asked_kib), "4k", true, None))
+}
+
+/// The runs of a design.
+struct Design {
+    /// Under the load of all.
+    alike: Run,
+    /// The same over the flash stack.
+    over_flash: Option<Run>,
+    /// Of the article's size, where that is another.
+    of_article: Option<Run>,
+}
+
+fn design(name: &str, scale: &Scale, context: &Context<'_>) -> Result<Design> {
+    let has_ssd = !["rapidcache", NO_CACHE].contains(&name);
+    let (alike, of_article) = (scale.one_load(), scale.of_article(name));
+    Ok(Design {
+        alike: cached(name, false, alike, context)?,
+        over_flash: has_ssd.then(|| cached(name, true, alike, context)).transpose()?,
+        of_article: of_article.map(|shape| cached(name, false, shape, context)).transpose()?,
+    })
 }
 
 fn rows(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
+    let ssd = raw_devices(scale, context, out)?;
+    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.info.name).chain([NO_CACHE]).collect();
+    let designs: Vec<Design> =
+        names.par_iter().map(|name| design(name, scale, context)).collect::<Result<_>>()?;
+    for published in PUBLISHED {
+        let of = |design: &&Design| design.alike.label == published.preset;
+        let design = designs.iter().find(of).expect("every preset was run");
+        of_design(&published, four(design.of_article.as_ref().unwrap_or(&design.alike)), out);
+    }
+    for Design { alike, .. } in &designs {
+        for (measured, name) in four(alike).into_iter().zip(NAMES) {
+            drop(out.row("", format!("one load: {}, {name}", alike.label)).figure("MB/s", measured));
+        }
+    }
+    for run in designs.iter().filter_map(|design| design.over_flash.as_ref()) {
+        of_flash(run, out);
+    }
+    working_sets(scale, context, out)?;
+    let of = |run: &Run| (run.label.clone(), four(run));
+    let alike: Vec<(String, Four)> = designs.iter().map(|design| of(&design.alike)).collect();
+    let of_article: Vec<(String, Four)> =
+        designs.iter().filter_map(|design| design.of_article.as_ref().map(of)).collect();
+    statements(&alike, &of_article, ssd, out);
+    Ok(())
+}
+
+/// Returns the rates of the SSD.
+fn raw_devices(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Result<Four> {
     let mut ssd = [0.0; 4];
     for device in &RAW {
         let measured = raw(device, scale, context)?;
@@ -296,62 +354,54 @@ fn rows(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
             .kind(RowKind::Calibrated)
             .note(FITTED);
     }
-    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.info.name).chain([NO_CACHE]).collect();
-    let runs: Vec<(Run, Option<Run>)> = names
-        .par_iter()
-        .map(|&name| {
-            let has_ssd = !["rapidcache", NO_CACHE].contains(&name);
-            let (_, region) = scale.sizes(name);
-            let over_flash = has_ssd.then(|| cached(name, true, region, scale, context)).transpose()?;
-            Ok((cached(name, false, region, scale, context)?, over_flash))
-        })
-        .collect::<Result<_>>()?;
-    for (run, _) in &runs {
-        of_cache(run, out);
-    }
-    for run in runs.iter().filter_map(|(_, over_flash)| over_flash.as_ref()) {
-        of_flash(run, out);
-    }
-    let quarter = runs.iter().map(|(run, _)| run).find(|run| run.label == FIU).expect("every preset was run");
-    working_sets(quarter, scale, context, out)?;
-    let rates: Vec<(String, Four)> = runs.iter().map(|(run, _)| (run.label.clone(), four(run))).collect();
-    statements(&rates, ssd, out);
-    Ok(())
+    Ok(ssd)
 }
 
-fn of_cache(run: &Run, out: &mut Table) {
-    let preset = run.label.as_str();
-    let published = PUBLISHED.iter().find(|published| published.preset == preset);
-    for (at, (measured, name)) in four(run).into_iter().zip(NAMES).enumerate() {
-        let name = format!("{preset}, {name}");
-        match published {
-            None => drop(out.row("", name).figure("MB/s", measured)),
-            Some(published) => out
-                .row(published.source, name)
-                .number("MB/s", published.figures[at], measured)
-                .near()
-                .note(published.notes[at]),
-        }
+fn of_design(published: &Published, measured: Four, out: &mut Table) {
+    for (at, name) in NAMES.iter().enumerate() {
+        out.row(published.source, format!("{}, {name}", published.preset))
+            .number("MB/s", published.figures[at], measured[at])
+            .near()
+            .note(published.notes[at]);
     }
 }
 
-/// What dm-cache reads at random, where sets of 16 begin to overflow. The run of a quarter is there already.
-fn working_sets(quarter: &Run, scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
-    let (mib, region_kib) = scale.sizes(FIU);
-    let runs: Vec<Run> = WORKING_SETS
-        .par_iter()
-        .map(|percent| match mib * 1024 * percent / 100 / 4 * 4 {
-            kib if kib == region_kib => Ok(quarter.clone()),
-            kib => cached(FIU, false, kib, scale, context),
-        })
-        .collect::<Result<_>>()?;
-    for (percent, run) in WORKING_SETS.iter().zip(&runs) {
-        let job = run.result.jobs.iter().find(|job| job.name == "randread").expect("a job of the file");
-        let [.., random_read, _] = four(run);
-        out.row("", format!("{FIU}, random read of {percent} % of its cache"))
-            .figure("MB/s", random_read)
-            .note(format!("p99 {:.1} ms", job.read.latency_ns.p99 as f64 / 1e6));
+/// What dm-cache-fiu reads at random, where its sets begin to overflow: with the ways of the article, and
+/// with those of its source code.
+fn working_sets(scale: &Scale, context: &Context<'_>, out: &mut Table) -> Done {
+    const PART: &str = "dm-cache-fiu: random reads over how much is asked of it";
+    let series = |line: &str, is_bound, at: Vec<f64>, values: Vec<Option<f64>>| RowSeries {
+        part: PART.to_owned(),
+        chart: "random reads".to_owned(),
+        line: line.to_owned(),
+        is_bound,
+        axis: "data asked for, % of the cache".to_owned(),
+        at,
+        values,
+    };
+    for (line, ways) in [("16 ways", FIU_WAYS), ("1,024 ways", 1024)] {
+        let runs: Vec<Run> = WORKING_SETS
+            .par_iter()
+            .map(|percent| {
+                let asked_kib = scale.fiu_mib * 1024 * percent / 100 / 4 * 4;
+                cached(FIU, false, Shape { cache_mib: scale.fiu_mib, asked_kib, ways }, context)
+            })
+            .collect::<Result<_>>()?;
+        let reads: Vec<f64> = runs.iter().map(|run| four(run)[2]).collect();
+        out.row("", format!("{FIU}, random read of a quarter of its cache, {line}"))
+            .figure("MB/s", reads[QUARTER])
+            .over_time(series(
+                line,
+                false,
+                WORKING_SETS.map(|percent| percent as f64).to_vec(),
+                reads.into_iter().map(Some).collect(),
+            ));
     }
+    let [_, _, random_read, _] = PUBLISHED[0].figures;
+    out.row(PUBLISHED[0].source, format!("{FIU}, random read of the article, whose share is unknown"))
+        .number("MB/s", random_read, random_read)
+        .kind(RowKind::Input)
+        .over_time(series("the article's figure", true, vec![0.0, 100.0], vec![Some(random_read); 2]));
     Ok(())
 }
 
@@ -363,17 +413,20 @@ fn of_flash(run: &Run, out: &mut Table) {
         ("bytes programmed for each byte written to the SSD", cache.device_waf),
     ] {
         if let Some(value) = value {
-            let row = out.row("", format!("{preset}, {name}")).figure("", value);
+            let row = out.row("", format!("one load: {preset}, {name}")).figure("", value);
             row.note("over the flash stack; published nowhere");
         }
     }
 }
 
-fn statements(caches: &[(String, Four)], ssd: Four, out: &mut Table) {
+/// What follows from the designs: of those under one load, and of those of the article's sizes.
+fn statements(alike: &[(String, Four)], of_article: &[(String, Four)], ssd: Four, out: &mut Table) {
     const RAPIDDISK: &str = "[cache-article rapiddisk]";
     const FLASHCACHE: &str = "[cache-article flashcache]";
-    let of = |name: &str| caches.iter().find(|(label, _)| label == name).expect("every preset was run").1;
-    let (ram, flashcache, hdd) = (of("rapidcache"), of("flashcache"), of(NO_CACHE));
+    let of = |caches: &[(String, Four)], name: &str| {
+        caches.iter().find(|(label, _)| label == name).expect("every preset was run").1
+    };
+    let (ram, hdd, flashcache) = (of(alike, "rapidcache"), of(alike, NO_CACHE), of(of_article, "flashcache"));
     let near = |measured: f64, expected: f64| (measured / expected - 1.0).abs() < 0.25;
     out.row(RAPIDDISK, "rapidcache reads far above the SSD")
         .says("at least twice the SSD's rate", ram[0] >= 2.0 * ssd[0] && ram[2] >= 2.0 * ssd[2])
@@ -387,10 +440,30 @@ fn statements(caches: &[(String, Four)], ssd: Four, out: &mut Table) {
     out.row(FLASHCACHE, "flashcache writes to dirty blocks as the SSD does")
         .says("within 25 % of the SSD's rate at random", near(flashcache[3], ssd[3]))
         .found(format!("{:.1} MB/s, SSD {:.1}", flashcache[3], ssd[3]));
-    let over_ssd = || caches.iter().filter(|(label, _)| label != "rapidcache").map(|(_, four)| four);
-    let is_bound = over_ssd().all(|four| four[0] < 1.05 * ssd[0] && four[2] < 1.05 * ssd[2]);
-    let most = over_ssd().map(|four| four[0].max(four[2])).fold(0.0, f64::max);
+    let over_ssd = |label: &str| !["rapidcache", NO_CACHE].contains(&label);
+    let caches = || alike.iter().chain(of_article).filter(|(label, _)| over_ssd(label)).map(|(_, four)| four);
+    let is_bound = caches().all(|four| four[0] < 1.05 * ssd[0] && four[2] < 1.05 * ssd[2]);
+    let most = caches().map(|four| four[0].max(four[2])).fold(0.0, f64::max);
     out.row(FLASHCACHE, "no cache over the SSD reads faster than the SSD")
         .says("by 5 % at most: follows from the designs; the article's flashcache did", is_bound)
         .found(format!("at most {most:.0} MB/s"));
+    let is_hashed = |label: &str| HASHED.contains(&label);
+    let of_kind = |hashed: bool| {
+        let reads = alike.iter().filter(move |(label, _)| over_ssd(label) && is_hashed(label) == hashed);
+        reads.map(|(_, four)| four[2])
+    };
+    let (most_hashed, least) =
+        (of_kind(true).fold(0.0, f64::max), of_kind(false).fold(f64::INFINITY, f64::min));
+    let are_hits = of_kind(false).all(|read| (read / ssd[2] - 1.0).abs() < 0.1);
+    out.row("", "one load: only where a hash selects the set, random reads miss")
+        .says(
+            "dm-cache-fiu and flashcache below 0.8 of the SSD, others within 10 % of it; three quarters of the cache are asked for",
+            are_hits && most_hashed < 0.8 * ssd[2],
+        )
+        .found(format!(
+            "{FIU} {:.1}, flashcache {:.1} MB/s, others at least {least:.0}, SSD {:.0}",
+            of(alike, FIU)[2],
+            of(alike, "flashcache")[2],
+            ssd[2]
+        ));
 }

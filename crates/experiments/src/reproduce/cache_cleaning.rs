@@ -170,7 +170,8 @@ fn figure(
         chart: name.to_owned(),
         line: line.to_owned(),
         is_bound,
-        time_s: time_s.to_vec(),
+        axis: String::new(),
+        at: time_s.to_vec(),
         values: values.to_vec(),
     });
 }

@@ -11,7 +11,7 @@ fn what_follows_from_the_designs_holds_and_what_does_not_is_explained() {
         assert!(!row.needs_note() || !row.note.is_empty(), "no note: {row:?}");
     }
     let statements: Vec<_> = rows.iter().filter(|row| row.measured.is_boolean()).collect();
-    assert_eq!(statements.len(), 4);
+    assert_eq!(statements.len(), 5);
     for row in statements {
         assert_eq!(row.measured, Value::Bool(true), "{row:?}");
         assert!(row.note.starts_with("measured: "), "{row:?}");
@@ -25,9 +25,21 @@ fn what_follows_from_the_designs_holds_and_what_does_not_is_explained() {
     }
     let presets = nandscape_cache::presets::PRESETS.iter().map(|preset| preset.info.name);
     for preset in presets {
-        let of_preset = rows.iter().filter(|row| row.name.starts_with(&format!("{preset}, ")));
+        let of_preset = rows.iter().filter(|row| row.name.starts_with(&format!("one load: {preset}, ")));
         assert!(of_preset.count() >= 4, "{preset}");
     }
+    // Sets of 16 overflow soon, sets of 1,024 at the end, if at all.
+    let lines: Vec<_> = rows.iter().filter_map(|row| row.series.as_ref()).collect();
+    let [few, many, bound] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!((few.line.as_str(), many.line.as_str(), bound.is_bound), ("16 ways", "1,024 ways", true));
+    let at = |line: &nandscape_report::RowSeries, percent: f64| {
+        let place = line.at.iter().position(|at| (at - percent).abs() < 0.1).unwrap();
+        line.values[place].unwrap()
+    };
+    assert!(at(many, 50.0) > 2.0 * at(few, 50.0), "{few:?} {many:?}");
+    assert!(at(few, 3.0) > 2.0 * at(few, 50.0), "{few:?}");
+    let text = nandscape_report::render_reproduction_text(&rows, None);
+    assert!(text.contains("data asked for"), "{text}");
 }
 
 #[test]
@@ -85,7 +97,7 @@ fn who_uses_the_cache_while_it_cleans_waits_at_most_twice_as_long() {
         serde_json::from_str(&serde_json::to_string(&rows).unwrap()).unwrap();
     assert_eq!(again, rows);
     let csv = nandscape_report::render_reproduction_csv(&rows);
-    let times: usize = rows.iter().filter_map(|row| row.series.as_ref()).map(|s| s.time_s.len()).sum();
+    let times: usize = rows.iter().filter_map(|row| row.series.as_ref()).map(|s| s.at.len()).sum();
     assert_eq!(csv.lines().count(), 1 + rows.len() + times);
     let text = nandscape_report::render_reproduction_text(&rows, None);
     assert_eq!(text.matches("until").count(), 3, "{text}");

@@ -1,4 +1,4 @@
-//! Figures of an experiment over time.
+//! Figures of an experiment over time or a parameter.
 
 use super::elements::{CHART, Chart};
 use super::escape::text;
@@ -51,13 +51,14 @@ fn data(chart: &RowChart<'_>, names: &[&str]) -> (&'static str, Value) {
     // Times of a microsecond are drawn as times are everywhere.
     let (kind, factor) = if chart.unit == "us" { ("ns", 1e3) } else { ("", 1.0) };
     let line = |line: &&RowSeries| {
+        let scale = if line.axis.is_empty() { 1e9 } else { 1.0 };
         let place = names.iter().position(|name| *name == line.line).unwrap_or(0);
         json!({
             "label": printable(&line.line),
             "is_bound": line.is_bound,
             "ink": if line.is_bound { "ink".to_owned() } else { ink(place) },
             "dash": place % super::COLOURS,
-            "x": line.time_s.iter().map(|s| number(s * 1e9)).collect::<Vec<_>>(),
+            "x": line.at.iter().map(|at| number(at * scale)).collect::<Vec<_>>(),
             "values": line.values.iter().map(|v| v.map_or(Value::Null, |v| number(v * factor))).collect::<Vec<_>>(),
         })
     };
@@ -87,7 +88,8 @@ pub(super) fn charts(rows: &[ReproductionRow]) -> Value {
             part += usize::from(before.is_some_and(|before| before != this));
             before = Some(this);
             let (kind, lines) = data(&of_block, &names);
-            out.push(json!({ "part": part, "kind": kind, "lines": lines }));
+            let axis = of_block.lines.first().map_or("", |line| &line.axis);
+            out.push(json!({ "part": part, "axis": printable(axis), "kind": kind, "lines": lines }));
         }
     }
     Value::Array(out)

@@ -47,7 +47,8 @@ fn evil_context() -> ReportContext {
             chart: EVIL.into(),
             line: EVIL.into(),
             is_bound: false,
-            time_s: vec![1.0, 2.0],
+            axis: EVIL.into(),
+            at: vec![1.0, 2.0],
             values: vec![Some(3.0), None],
         }),
     };

@@ -420,7 +420,8 @@ impl Curve {
             chart: "MiB/s written".to_owned(),
             line: name.to_owned(),
             is_bound: false,
-            time_s: self.steps.iter().map(|(_, seconds, _)| *seconds).collect(),
+            axis: String::new(),
+            at: self.steps.iter().map(|(_, seconds, _)| *seconds).collect(),
             values: self.steps.iter().map(|(_, _, rate)| Some(*rate)).collect(),
         }
     }

@@ -401,7 +401,8 @@ pub fn rows_over_time() -> Vec<ReproductionRow> {
                 chart: chart.into(),
                 line: line.into(),
                 is_bound,
-                time_s: time_s.to_vec(),
+                axis: String::new(),
+                at: time_s.to_vec(),
                 values,
             }),
         }
