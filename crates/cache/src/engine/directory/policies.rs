@@ -23,9 +23,10 @@ impl<E: Eviction> Directory<E> {
         let base = self.slots.base(set);
         let (pinned, slots) = (&self.pinned, &self.slots);
         let may_clean = |local: u32| {
+            // Most of those that are passed over are dirty.
             let slot = base + local;
-            let is_owned = owner.is_none_or(|owner| slots.key(slot).volume() == owner);
-            !pinned.has(slot) && is_owned && slots.dirty_bits(slot) == 0
+            let is_owned = || owner.is_none_or(|owner| slots.key(slot).volume() == owner);
+            slots.dirty_bits(slot) == 0 && !pinned.has(slot) && is_owned()
         };
         let may = |local: u32| {
             let (slot, volume) = (base + local, slots.key(base + local).volume());

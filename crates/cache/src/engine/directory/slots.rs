@@ -210,6 +210,7 @@ impl Slots {
         self.bits(slot).0
     }
 
+    #[inline]
     pub fn dirty_bits(&self, slot: u32) -> u16 {
         self.bits(slot).1
     }
