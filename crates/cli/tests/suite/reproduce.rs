@@ -64,7 +64,7 @@ static QUICK: LazyLock<Quick> = LazyLock::new(|| {
 });
 
 #[test]
-fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_time() {
+fn the_csv_of_every_experiment_has_each_figure_and_each_point_of_its_json() {
     let Quick { names, rows, csv, .. } = &*QUICK;
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), HEAD);
@@ -72,11 +72,11 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
     let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let mut lines = lines.iter();
     let mut next = || lines.next().expect("fewer lines than the document has figures");
-    let mut over_time = 0;
+    let mut points = 0;
     for row in rows {
         let line = next();
         for (name, cell) in HEAD.iter().zip(line) {
-            // Absent in the document: only points have a time.
+            // Absent in the document: only points have a place on an axis.
             assert!(same(cell, &row[*name]), "{row}: {name} is '{cell}'");
         }
         let Some(series) = row.get("series") else { continue };
@@ -89,16 +89,17 @@ fn the_csv_of_every_experiment_has_each_figure_of_its_json_and_each_point_over_t
                 HEAD[..4].iter().map(|key| row[*key].as_str().unwrap()).collect::<Vec<_>>()
             );
             assert!(same(&line[4], time) && same(&line[6], value), "{line:?}: {time} {value}");
-            assert_eq!([&line[5], &line[7], &line[8], &line[10]], [""; 4], "{line:?}");
+            assert_eq!([&line[5], &line[7], &line[10]], [""; 3], "{line:?}");
+            assert_eq!(&line[8], series["axis"].as_str().unwrap_or_default(), "{line:?}");
             assert!(same(&line[9], &row["kind"]), "{line:?}");
-            over_time += 1;
+            points += 1;
         }
     }
     assert_eq!(lines.next(), None, "more lines than the document has figures");
     for name in names {
         assert!(rows.iter().any(|row| row["id"] == name.as_str()), "no figure of {name}");
     }
-    assert!(over_time > 100, "{over_time} points over time");
+    assert!(points > 100, "{points} points");
     let figures = |id: &str| rows.iter().filter(|row| row["id"] == id && row["measured"].is_number()).count();
     assert!(
         figures("cache-article") > 40 && figures("cache-cleaning") > 20,
