@@ -299,7 +299,7 @@ pub fn render_reproduction_text(rows: &[ReproductionRow], width: Option<usize>) 
             let _ = writeln!(out, "  [{}] {}", i + 1, printable(note));
         }
         out.push('\n');
-        out.push_str(&over_time(block, width));
+        out.push_str(&series_tables(block, width));
     }
     out
 }
@@ -318,19 +318,19 @@ fn heading(rows: &[ReproductionRow]) -> String {
 }
 
 /// Lines in a table over time or a parameter; every n-th is left out until so few are left.
-const TIMES: usize = 12;
+const LINES: usize = 12;
 
-/// A table for each part of an experiment: a line for each time, a column for each line of a chart. Limits
-/// stand among the rows.
-fn over_time(rows: &[ReproductionRow], width: Option<usize>) -> String {
+/// A table for each part of an experiment: a line for each time or value of the parameter, a column for each
+/// line of a chart. Limits stand among the rows.
+fn series_tables(rows: &[ReproductionRow], width: Option<usize>) -> String {
     let charts = row_charts(rows);
     let mut out = String::new();
     for part in charts.chunk_by(|a, b| a.part == b.part) {
         let of_chart = |chart| measured_lines(chart).map(move |line| (chart, line));
         let lines: Vec<(&RowChart<'_>, &RowSeries)> = part.iter().flat_map(of_chart).collect();
         let Some((_, first)) = lines.first() else { continue };
-        let every = first.at.len().div_ceil(TIMES).max(1);
-        let times: Vec<f64> = first.at.iter().copied().skip(every - 1).step_by(every).collect();
+        let every = first.at.len().div_ceil(LINES).max(1);
+        let places: Vec<f64> = first.at.iter().copied().skip(every - 1).step_by(every).collect();
         let mut table = Table::new();
         let (over, unit) = match first.axis.split_once(", ") {
             None if first.axis.is_empty() => ("until", "s"),
@@ -338,9 +338,9 @@ fn over_time(rows: &[ReproductionRow], width: Option<usize>) -> String {
             Some(axis) => axis,
         };
         let [over, unit] = [over, unit].map(|cell| format!("  {}", printable(cell)));
-        table.column(Head::number("", &over, &unit), times.iter().map(|s| four_digits(*s)));
+        table.column(Head::number("", &over, &unit), places.iter().map(|at| four_digits(*at)));
         for (chart, line) in lines {
-            let cells = times.iter().map(|time| or_dash(value_at(line, *time), four_digits));
+            let cells = places.iter().map(|at| or_dash(value_at(line, *at), four_digits));
             let [group, name, unit] = [chart.chart, &line.line, chart.unit].map(printable);
             table.column(Head::number(&group, &name, &unit), cells);
         }
@@ -353,8 +353,8 @@ fn measured_lines<'a>(chart: &RowChart<'a>) -> impl Iterator<Item = &'a RowSerie
     chart.lines.clone().into_iter().filter(|line| !line.is_bound)
 }
 
-fn value_at(line: &RowSeries, time: f64) -> Option<f64> {
-    let at = line.at.iter().position(|other| other.total_cmp(&time).is_eq())?;
+fn value_at(line: &RowSeries, place: f64) -> Option<f64> {
+    let at = line.at.iter().position(|other| other.total_cmp(&place).is_eq())?;
     line.values.get(at).copied().flatten()
 }
 

@@ -165,7 +165,7 @@ fn figure(
     (time_s, values): (&[f64], &[Option<f64>]),
 ) {
     let (name, unit) = CHARTS[chart];
-    out.row("", format!("{load}: {name}, {line}")).figure(unit, value).over_time(RowSeries {
+    out.row("", format!("{load}: {name}, {line}")).figure(unit, value).series(RowSeries {
         part: load.to_owned(),
         chart: name.to_owned(),
         line: line.to_owned(),
@@ -207,8 +207,8 @@ fn of_load(load: &str, courses: &[Course], seconds: f64, out: &mut Table) {
                 2 => course.values[chart].last().copied().flatten().unwrap_or(f64::NAN),
                 _ => course.cleaned as f64 / seconds,
             };
-            let over_time = (course.time_s.as_slice(), course.values[chart].as_slice());
-            figure(out, load, chart, way, false, value, over_time);
+            let points = (course.time_s.as_slice(), course.values[chart].as_slice());
+            figure(out, load, chart, way, false, value, points);
         }
         let (line, bound) = match chart {
             0 | 1 => ("twice that of no cleaning", 2.0 * courses[0].p99_us[chart]),

@@ -113,7 +113,7 @@ impl Row<'_> {
         }
     }
 
-    pub(super) fn over_time(self, series: RowSeries) {
+    pub(super) fn series(self, series: RowSeries) {
         self.filled.series = Some(series);
     }
 }

@@ -209,9 +209,10 @@ fn a_sweep_draws_its_front_and_its_lines() {
 }
 
 #[test]
-fn figures_of_an_experiment_over_time_draw() {
-    let context = ReportContext { reproduction: sample::rows_over_time(), ..ReportContext::default() };
-    check(&render_html(&[], &context), 1000, &["figure-0", "figure-1"]);
+fn figures_of_an_experiment_over_time_and_over_a_parameter_draw() {
+    let reproduction = [sample::rows_over_time(), sample::rows_over_a_parameter()].concat();
+    let context = ReportContext { reproduction, ..ReportContext::default() };
+    check(&render_html(&[], &context), 1000, &["figure-0", "figure-1", "figure-2"]);
 }
 
 #[test]

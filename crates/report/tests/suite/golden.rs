@@ -99,10 +99,13 @@ fn text_of_a_reproduction() {
 }
 
 #[test]
-fn figures_over_time_as_text_and_csv() {
-    let rows = sample::rows_over_time();
-    golden("over-time.txt", &render_reproduction_text(&rows, None));
-    golden("over-time.csv", &render_reproduction_csv(&rows));
+fn figures_over_time_and_over_a_parameter_as_text_and_csv() {
+    for (rows, name) in
+        [(sample::rows_over_time(), "over-time"), (sample::rows_over_a_parameter(), "over-a-parameter")]
+    {
+        golden(&format!("{name}.txt"), &render_reproduction_text(&rows, None));
+        golden(&format!("{name}.csv"), &render_reproduction_csv(&rows));
+    }
 }
 
 #[test]

@@ -485,7 +485,7 @@ fn overwrite(context: &Context<'_>, out: &mut Table) -> Done {
         let steady = curve.steady();
         out.row("", format!("{}, over time", case.name))
             .figure("MiB/s", steady)
-            .over_time(curve.series(case.name));
+            .series(curve.series(case.name));
     }
     Ok(())
 }

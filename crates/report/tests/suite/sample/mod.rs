@@ -416,6 +416,16 @@ pub fn rows_over_time() -> Vec<ReproductionRow> {
     ]
 }
 
+/// The same with a chart over a parameter, in a part of its own.
+pub fn rows_over_a_parameter() -> Vec<ReproductionRow> {
+    let mut rows = rows_over_time();
+    rows.truncate(3);
+    for series in rows.iter_mut().filter_map(|row| row.series.as_mut()) {
+        (series.part, series.axis) = ("a cliff".into(), "share, %".into());
+    }
+    rows
+}
+
 /// Statistics of a small generated load, in every kind of request the page draws.
 pub fn workload_stats() -> TraceStats {
     let records: Vec<Result<IoRecord, TraceError>> = (0..4000u64)
