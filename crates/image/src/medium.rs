@@ -37,7 +37,7 @@ impl<O: OutOfBand> ImageFlash<O> {
         let head = start::head(&header);
         let store = FileStore::create(path, layout.file_bytes, layout.data, &head)?;
         let session = session_of(&store.file);
-        let flash = start::format(store, header, session, &bad)
+        let flash = start::format(store, header, session, &bad, options)
             .and_then(|flash| os::sync_directory_of(path).map(|()| flash));
         // Half an image would only be in the way of the next attempt.
         flash.map_err(|error| {

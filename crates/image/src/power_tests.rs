@@ -8,7 +8,7 @@ use crate::model::Disk;
 use crate::start::{format, head, load};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, BlockState, Capabilities, FlashError, Geometry, Lpn, Oob, OutOfBand, Ppn};
-use nandscape_media::{Breakable as _, Medium, MediumState};
+use nandscape_media::{Breakable as _, Medium, MediumState, NandOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn new_flash<O: Numbered>(seed: u64, page_bytes: u32) -> Flash<Disk, O> {
     let head = head(&header);
     now[..head.len()].copy_from_slice(&head);
     let disk = Disk::new(now, layout.data, seed ^ 0x5eed);
-    format(disk, header, [1; 16], &[]).unwrap()
+    format(disk, header, [1; 16], &[], &NandOptions::default()).unwrap()
 }
 
 /// What a block holds: erases, and the number that each page's content follows from.

@@ -27,10 +27,14 @@ pub(crate) fn format<S: Store, O: OutOfBand>(
     header: Header,
     boot: [u8; 16],
     bad: &[BlockId],
+    options: &NandOptions,
 ) -> std::io::Result<Flash<S, O>> {
     let mut blocks = vec![Block::default(); header.geometry.blocks() as usize];
     for block in bad {
         blocks[block.index()].is_bad = true;
+    }
+    for (number, block) in (0..).map(BlockId).zip(&mut blocks) {
+        block.erases = options.age(&header.geometry, number);
     }
     let state = State { is_clean: false, epoch: 1, opens: 1, boot };
     let mut flash = Flash::new(store, header, state, blocks);

@@ -70,6 +70,15 @@ pub struct NandOptions {
     pub capabilities: Capabilities,
     /// Count programs per page (4 B a page).
     pub count_programs: bool,
+    /// Erases behind each block of each die; empty: all blocks are new.
+    pub ages: Vec<u32>,
+}
+
+impl NandOptions {
+    /// Erases behind a block before its first use.
+    pub fn age(&self, geometry: &Geometry, block: BlockId) -> u32 {
+        self.ages.get(geometry.unit_of(block).0 as usize).copied().unwrap_or(0)
+    }
 }
 
 /// NAND state in memory. Timing-only by default: what [`OutOfBand`] says for each page (4 B for the OOB of a
@@ -134,7 +143,10 @@ impl<O: OutOfBand> Nand<O> {
         );
         let blocks = geometry.blocks() as usize;
         let pages = geometry.pages() as usize;
-        let mut states = vec![Block::default(); blocks];
+        let mut states: Vec<Block<O::Block>> = vec![Block::default(); blocks];
+        for (block, state) in (0..).map(BlockId).zip(&mut states) {
+            state.erase_count = options.age(&geometry, block);
+        }
         for block in options.bad_blocks.of(geometry.blocks())? {
             states[block.index()].bad = true;
         }

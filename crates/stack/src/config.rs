@@ -202,6 +202,8 @@ impl StackConfig {
         let mut nand = nand_options(&device, timing_options.program_pages)?;
         // Objects are programmed in order, on every device.
         nand.capabilities.out_of_order_program &= stack.info.name != oftl::KIND.info.name;
+        let partition = Partition::check(&geometry, &sets, &namespaces)?;
+        nand.ages = partition.ages_of_dies(&geometry, nand.endurance)?;
         Ok(Self {
             faults: FaultsConfig::check(&faults, seen, packing.is_some())?,
             stack,
@@ -212,7 +214,7 @@ impl StackConfig {
             packing,
             units,
             host,
-            partition: Partition::check(&geometry, &sets, &namespaces)?,
+            partition,
             nand,
             interfaces,
             journal,

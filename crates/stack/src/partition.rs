@@ -14,6 +14,8 @@ keys! { SET_KEYS:
         "list: the dies of each set such as 0-63;64-127, numbered die of the channel x channels + channel";
     ENDURANCE_GROUPS: Option<String> = text(),
         "the sets of each endurance group such as 0,1;2,3; absent: a group for each set";
+    AGE: Option<String> = text(),
+        "erases behind each block of each set at the start, such as 0;1500, or one number for all; absent: 0";
     READ_RECOVERY: Option<String> = text(),
         "read recovery level of each set such as 4;15, from 0 (every effort) to 15 (fast fail); absent: 4";
     WINDOWS: String = choice(&["off", "host"]) or "off",
@@ -77,6 +79,8 @@ pub struct Partition {
     pub has_sets: bool,
     /// What each set knows of the configuration, but for its flash.
     pub facts: Vec<SetFacts>,
+    /// Erases behind each block of each set.
+    pub ages: Vec<u32>,
     namespaces: Vec<(u16, Size)>,
     sets: Params,
     spaces: Params,
@@ -91,6 +95,7 @@ impl Partition {
         Ok(Self {
             endurance_groups: endurance_groups(&sets, count)?,
             facts: facts(&sets, count)?,
+            ages: ages(&sets, count)?,
             is_host_side: sets.get(OWNER) == "host",
             has_sets: sets.get(LAYOUT) != "none",
             namespaces: plan(&spaces, count)?,
@@ -116,6 +121,24 @@ impl Partition {
 
     pub(crate) fn namespaces_table(&self) -> Option<toml::Table> {
         (!self.spaces.is_default()).then(|| table_of(&self.spaces))
+    }
+
+    /// Erases behind each block of each die; empty if all are new. An age that `endurance` does not allow is
+    /// refused.
+    pub(crate) fn ages_of_dies(&self, geometry: &Geometry, endurance: Option<u32>) -> Result<Vec<u32>> {
+        if self.ages.iter().all(|age| *age == 0) {
+            return Ok(Vec::new());
+        }
+        if let Some(endurance) = endurance.filter(|endurance| self.ages.iter().any(|age| age >= endurance)) {
+            return Err(self.sets.error(AGE, format!("below device.endurance = {endurance}")).into());
+        }
+        let mut dies = vec![0; geometry.units() as usize];
+        for (set, age) in self.layout.sets().iter().zip(&self.ages) {
+            for die in set {
+                dies[die.0 as usize] = *age;
+            }
+        }
+        Ok(dies)
     }
 
     /// The namespaces over sets of these capacities, in whole pages.
@@ -204,6 +227,17 @@ fn facts(sets: &Params, count: usize) -> Result<Vec<SetFacts>, ParamError> {
     }
     let levels = read_recovery(sets, count)?;
     Ok(levels.into_iter().map(|read_recovery| SetFacts { read_recovery, ..common }).collect())
+}
+
+fn ages(sets: &Params, count: usize) -> Result<Vec<u32>, ParamError> {
+    let Some(text) = sets.get(AGE) else { return Ok(vec![0; count]) };
+    let ages: Option<Vec<u32>> = text.split(';').map(|age| age.trim().parse().ok()).collect();
+    match ages {
+        Some(ages) if ages.len() == count => Ok(ages),
+        Some(ages) if ages.len() == 1 => Ok(vec![ages[0]; count]),
+        _ => Err(sets
+            .error(AGE, format!("a number of erases, or one for each of the {count} sets, such as 0;1500"))),
+    }
 }
 
 fn read_recovery(sets: &Params, count: usize) -> Result<Vec<u8>, ParamError> {

@@ -12,15 +12,20 @@ use nandscape_sim::trust::{ALIKE, ALIKE_SHARE, FEW_BLOCKS, WORN};
 const FEWEST_SPARE: f64 = 8.0;
 
 /// Says that a run, with what came before it, spends the device.
-pub fn tell_worn(result: &mut RunResult) {
-    let (most, mean) = (result.wear.erases_max, result.wear.erases_mean);
+pub fn tell_worn(config: &StackConfig, result: &mut RunResult) {
+    let wear = |set: usize| result.sets.get(set).map_or(&result.wear, |set| &set.wear);
+    let ages = config.partition.ages.iter().enumerate();
+    let worst = ages.map(|(set, age)| (u64::from(*age) + wear(set).erases_max, *age, wear(set).erases_mean));
+    let Some((most, age, mean)) = worst.max_by_key(|(most, ..)| *most) else { return };
     let Some(endurance) = result.lifetime.endurance.map(u64::from).filter(|endurance| most * 2 >= *endurance)
     else {
         return;
     };
+    let before = if age == 0 { String::new() } else { format!(" ({age} before the run: sets.age)") };
     let message = format!(
-        "a block was erased {most} times, {mean:.0} in the mean, and lasts {endurance}: this run wears the device out; when \
-         blocks are spent, room and then writes fail"
+        "a block was erased {most} times{before}, {:.0} in the mean, and lasts {endurance}: this run wears the device out; when \
+         blocks are spent, room and then writes fail",
+        f64::from(age) + mean
     );
     result.trust.push(TrustNote { check: WORN.name.to_owned(), message });
 }

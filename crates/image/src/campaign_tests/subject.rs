@@ -11,7 +11,7 @@ use nandscape_core::{
     OutOfBand, Params, SimTime, Subsystem as _,
 };
 use nandscape_ftl::{Journal, JournalOptions};
-use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
+use nandscape_media::{NandOptions, Scheduler as _, Serial, Timed, Timing};
 use nandscape_object::Oftl;
 use nandscape_object::oftl::{self, ObjectOob};
 use nandscape_testkit::campaign::{Allowed, Fault, Faults, Medium, Subject, fill};
@@ -120,9 +120,9 @@ impl Stack {
         let disk = Disk::new(medium, &Faults::default(), Sabotage::None);
         let store = disk.open(layout.data as usize, self.used());
         let layer = if self.is_of_objects() {
-            self.objects(format(store, header, [1; 16], &[]).expect("nothing fails"))
+            self.objects(format(store, header, [1; 16], &[], &NandOptions::default()).expect("nothing fails"))
         } else {
-            self.pages(format(store, header, [1; 16], &[]).expect("nothing fails"))
+            self.pages(format(store, header, [1; 16], &[], &NandOptions::default()).expect("nothing fails"))
         };
         let mut layer = layer.expect("a new image has room");
         layer.make();

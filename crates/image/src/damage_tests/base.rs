@@ -9,7 +9,7 @@ use crate::state::{BYTES, State};
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Capabilities, Extent, Ftl, Geometry, Hint, Oob, OutOfBand as _, SimTime};
 use nandscape_ftl::{Journal, JournalOptions, find};
-use nandscape_media::{Scheduler as _, Serial, Timed, Timing};
+use nandscape_media::{NandOptions, Scheduler as _, Serial, Timed, Timing};
 use std::path::Path;
 
 pub const PAGE: usize = 512;
@@ -179,7 +179,7 @@ impl Base {
         bytes[..head.len()].copy_from_slice(&head);
         let watch = Watch::new();
         let disk = Disk::new(bytes, layout.data, seed).watched(&watch);
-        let flash = format(disk, header.clone(), BOOT, &[]).unwrap();
+        let flash = format(disk, header.clone(), BOOT, &[], &NandOptions::default()).unwrap();
         let ftl = build(layer, flash).unwrap();
         let capacity = ftl.logical_pages() as usize;
         let fresh = Version { tag: 0, asked: 0, answered: 0, flushed: 0, is_drop: false };

@@ -28,6 +28,7 @@ fn options(out_of_order_program: bool) -> NandOptions {
         bad_blocks: BadBlocks::List(vec![BlockId(3)]),
         capabilities: Capabilities { out_of_order_program, stores_data: true, ..Capabilities::default() },
         count_programs: false,
+        ages: vec![0, 7],
     }
 }
 

@@ -45,6 +45,7 @@ fn fill(path: &Path) {
         bad_blocks: BadBlocks::List(vec![BlockId(2)]),
         capabilities: Capabilities { stores_data: true, ..Capabilities::default() },
         count_programs: false,
+        ages: Vec::new(),
     };
     let mut image = ImageMedium::create(path, &geometry(), &options, "[device]\npage = \"512\"\n").unwrap();
     for page in 0..4 {

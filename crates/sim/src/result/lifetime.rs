@@ -12,7 +12,7 @@ pub struct LifetimeResult {
     /// Erases that a block lasts; null where it is endless.
     pub endurance: Option<u32>,
     /// Bytes the host writes until all good blocks have spent their endurance, worn evenly: endurance x
-    /// flash bytes / `waf_bytes`.
+    /// flash bytes / `waf_bytes`, where the endurance is what is left of it at the start.
     pub host_bytes_until_worn: Option<f64>,
     /// The same divided by the unevenness of this run, most over mean erases of a block: when the first
     /// block is spent. Short runs overstate it.
@@ -24,13 +24,15 @@ pub struct LifetimeResult {
 }
 
 impl LifetimeResult {
-    /// From a result whose blocks last so many erases and have pages of so many bytes.
-    pub fn estimate(result: &RunResult, endurance: Option<u32>, page_bytes: u32) -> Self {
+    /// From a result whose blocks last so many erases, had so many behind them in the mean before anything
+    /// was written, and have pages of so many bytes.
+    pub fn estimate(result: &RunResult, endurance: Option<u32>, age: f64, page_bytes: u32) -> Self {
         let cost = &result.cost;
         let flash_bytes = (cost.total_blocks * cost.pages_per_block) as f64 * f64::from(page_bytes);
         // A run in which nothing was erased says nothing of wear.
         let waf = result.waf.bytes.filter(|waf| *waf > 0.0 && result.flash.erases > 0);
-        let until = endurance.zip(waf).map(|(endurance, waf)| f64::from(endurance) * flash_bytes / waf);
+        let until =
+            endurance.zip(waf).map(|(endurance, waf)| (f64::from(endurance) - age) * flash_bytes / waf);
         let wear = &result.wear;
         let evenness = (wear.erases_max > 0).then(|| wear.erases_mean / wear.erases_max as f64);
         let drive_writes =

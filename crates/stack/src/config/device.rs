@@ -141,6 +141,7 @@ pub(super) fn nand_options(device: &Params, program_pages: u32) -> Result<NandOp
             lasting_programs: false,
         },
         count_programs: false,
+        ages: Vec::new(),
     })
 }
 

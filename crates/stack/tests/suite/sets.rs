@@ -2,7 +2,7 @@
 //! by key.
 
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Clocked, Extent, Hint, Op, SimTime, Subsystem};
+use nandscape_core::{BlockCommand, BlockId, Clocked, Extent, Hint, Op, SimTime, Subsystem};
 use nandscape_stack::build::BuildOptions;
 use nandscape_stack::{ConfigError, StackConfig, Typed, build, build_subsystem};
 
@@ -90,6 +90,33 @@ fn endurance_groups_take_sets_by_list() {
     assert!(subsystem.namespaces().iter().all(|ns| ns.endurance_group == 0));
 }
 
+/// A group that is older has used more of its life, and its set fails writes while the other goes on.
+#[test]
+fn endurance_groups_may_be_of_unequal_age() {
+    const AGES: &str = "[sets]\nlayout = 'vertical'\nage = '0;2995'";
+    let mut subsystem =
+        nandscape_stack::build::subsystem(&config(AGES).unwrap(), BuildOptions::default()).unwrap();
+    let used = |subsystem: &nandscape_namespace::NvmSubsystem| {
+        [0, 1].map(|group| subsystem.endurance_log(group).unwrap().used_percent)
+    };
+    assert_eq!(used(&subsystem), [0, 99]);
+    let pages = subsystem.namespaces()[0].capacity_bytes / (16 << 10);
+    let mut overwrite = |space: u32| {
+        let failed = (0..20 * pages).find(|turn| {
+            let extent = Extent::new((turn * 7 % pages) << 14, 16 << 10);
+            let command = BlockCommand::new(Op::Write, extent, Hint::default());
+            subsystem.submit(space, command.into(), Payload::None, SimTime::ZERO).is_err()
+        });
+        failed.map(|turn| turn / pages)
+    };
+    assert_eq!(overwrite(0), None);
+    assert!(overwrite(1).is_some_and(|turns| turns < 12));
+    let one = config("[sets]\nage = 70").unwrap();
+    assert_eq!(one.partition.ages, [70]);
+    let whole = nandscape_stack::build::subsystem(&one, BuildOptions::default()).unwrap();
+    assert_eq!(whole.inspect().device(0).erase_count(BlockId(3)), 70);
+}
+
 #[test]
 fn windows_and_recovery_levels_reach_the_sets() {
     let text = "[sets]\nlayout = 'vertical'\nwindows = 'host'\nread_recovery = '15;4'\ndtwin_reads = '5k'\ndtwin_time = '2s'";
@@ -118,6 +145,9 @@ fn mistakes_name_key_value_and_expectation() {
         ("[sets]\ndies = '0-3'", &["sets.dies", "sets.layout = 'list'"]),
         ("[sets]\nlayout = 'vertical'\nendurance_groups = '0'", &["sets.endurance_groups = '0'", "0 to 1"]),
         ("[sets]\nlayout = 'vertical'\nread_recovery = '4;16'", &["sets.read_recovery = '4;16'", "0 to 15"]),
+        ("[sets]\nlayout = 'vertical'\nage = '1;2;3'", &["sets.age = '1;2;3'", "each of the 2 sets"]),
+        ("[sets]\nage = 'old'", &["sets.age = 'old'", "a number of erases"]),
+        ("[sets]\nage = 3000", &["sets.age = '3000'", "below device.endurance = 3000"]),
         ("[sets]\nndwin_low = '20s'", &["sets.ndwin_high = '10s'", "sets.ndwin_low = 20s"]),
         ("[sets]\ndtwin_time = '10us'", &["sets.dtwin_time = '10us'", "1ms"]),
         ("[sets]\nwindows = 'host'\n[ftl]\nkind = 'pm-gcl'", &["sets.windows = 'host'", "not pm-gcl"]),
