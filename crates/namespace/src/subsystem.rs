@@ -313,11 +313,9 @@ impl Subsystem for NvmSubsystem {
         for layer in &mut self.layers {
             layer.reset_stats();
             layer.device_mut().reset_counters();
+            layer.device_mut().reset_time(at);
         }
-        self.with_device_mut(|device| {
-            device.reset_counters();
-            device.reset_time(at);
-        });
+        self.with_device_mut(|device| device.reset_counters());
         self.keep_windows(at);
     }
 

@@ -10,7 +10,7 @@ use nandscape_ftl::{FtlBuildError, Journal};
 use nandscape_media::faults::Faults;
 use nandscape_media::scheduler::WithScheduler;
 use nandscape_media::{Breakable, Medium, Nand, NandOptions, Scheduler, Timed};
-use nandscape_namespace::sets::{Order, Part, share};
+use nandscape_namespace::sets::{Order, Part, Processor, share};
 use nandscape_namespace::{NvmSet, NvmSubsystem, SetFacts, SharedDevice};
 
 /// Choices that do not change what a run counts, only what it keeps.
@@ -62,15 +62,20 @@ fn divide<D: FlashDevice + Send + 'static>(
     let page_bytes = config.seen_geometry().page_bytes;
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
     let order = config.has_file_system().then(Order::default);
-    let is_alone = partition.layout.is_whole(&config.geometry) && !partition.is_host_side;
+    let processor = || Processor::new(partition.processor_ns);
+    let is_alone =
+        partition.layout.is_whole(&config.geometry) && !partition.is_host_side && partition.processor_ns == 0;
     let subsystem = if is_alone && order.is_none() {
         let set = set(config, 0, whole(device)?)?;
         let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;
         NvmSubsystem::whole(set, &specs)
     } else {
         let shared: SharedDevice = share(device);
+        let of_device = processor();
         let build = |(index, dies): (usize, &Vec<UnitId>)| {
-            let mut dies = Part::new(SharedDevice::clone(&shared), dies);
+            let own = partition.is_host_side.then(processor);
+            let mut dies =
+                Part::new(SharedDevice::clone(&shared), dies).run_by(own.as_ref().unwrap_or(&of_device));
             if let Some(order) = &order {
                 dies = dies.ordered(order);
             }

@@ -23,6 +23,9 @@ keys! { SET_KEYS:
     OWNER: String = choice(&["device", "host"]) or "device",
         "who runs the translation layers: device; host, as over an open-channel device, whose collection \
          crosses the host link";
+    PROCESSOR: Option<u64> = time(),
+        "time of the processor that runs a translation layer for each operation of flash, those for hosts \
+         first; owner = device: one processor for all sets, host: one for each; absent: none";
     DTWIN_READS: u64 = count() or "10M", "reads of 4 KiB that a deterministic window promises";
     DTWIN_TIME: u64 = time() or "60s", "longest deterministic window, in whole milliseconds";
     NDWIN_LOW: u64 = time() or "1s", "time between two windows that the device insists on";
@@ -75,6 +78,8 @@ pub struct Partition {
     pub endurance_groups: Vec<u16>,
     /// Translation layers run on the host (open-channel).
     pub is_host_side: bool,
+    /// Time that each operation of flash takes of the processor that runs a translation layer; 0 for none.
+    pub processor_ns: u64,
     /// Whether the device has NVM sets at all: one set of all dies is not yet a device without sets.
     pub has_sets: bool,
     /// What each set knows of the configuration, but for its flash.
@@ -97,6 +102,7 @@ impl Partition {
             facts: facts(&sets, count)?,
             ages: ages(&sets, count)?,
             is_host_side: sets.get(OWNER) == "host",
+            processor_ns: sets.get(PROCESSOR).unwrap_or(0),
             has_sets: sets.get(LAYOUT) != "none",
             namespaces: plan(&spaces, count)?,
             layout,
@@ -107,7 +113,8 @@ impl Partition {
 
     /// Whether nothing was asked for: one namespace over a device that is not divided.
     pub fn is_plain(&self) -> bool {
-        !self.has_sets && !self.is_host_side && self.namespaces == [(0, Size::Equal)]
+        let is_alone = !self.has_sets && !self.is_host_side && self.processor_ns == 0;
+        is_alone && self.namespaces == [(0, Size::Equal)]
     }
 
     /// How many namespaces there are.

@@ -3,7 +3,8 @@
 //! channel to each (horizontal).
 //!
 //! The load is `configs/nvm-sets.fio`, the device the preset `pblaze5-916`, and the same for every row: only
-//! `sets.layout`, the reader's depth and, for one row, `device.timing.contention` differ.
+//! `sets.layout`, the reader's depth and, for some rows, `device.timing.contention`, `sets.owner` and
+//! `sets.processor` differ.
 
 mod compare;
 mod lab;
@@ -13,7 +14,8 @@ use lab::measure;
 
 pub(super) const NVM_SETS: Reproduction = Reproduction {
     sabotage: Some(Sabotage {
-        what: "every layout has all dies in common, and buses are waited for where contention is to be off",
+        what: "every layout has all dies in common, buses are waited for where contention is to be off, and the \
+               controller's processor runs the layers of hosts too",
         turns: &[
             "read latency over time, mean of each 100 ms",
             "mean read latency at depth 8",
@@ -25,6 +27,7 @@ pub(super) const NVM_SETS: Reproduction = Reproduction {
             "write bandwidth beside reads, traditional",
             "writer and reader inside one set",
             "mean read beside the writer over alone",
+            "open-channel against sets, where processors take time",
         ],
     }),
     ..experiment(

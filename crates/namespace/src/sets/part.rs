@@ -1,5 +1,6 @@
 //! Some dies of a device, or some blocks of each, as a device of its own.
 
+use super::processor::Processor;
 use nandscape_core::{
     Barrier, BlockId, BlockState, Capabilities, Cause, CauseTable, Clocked, Divider, FlashDevice, FlashError,
     FlashResult, FlashState, Geometry, Issue, IssueControl, JournalRefusal, MediumTally, Oob, OpCounts, Ppn,
@@ -64,12 +65,13 @@ pub struct Part<D: ?Sized> {
     /// The translation layer above runs on the host.
     is_host_side: bool,
     order: Option<Order>,
+    processor: Processor,
     shared: Shared<D>,
 }
 
 // Order and device are shared, and saved by their owner.
 state!(impl [D: FlashDevice + ?Sized] Part<D> {
-    saved: causes, totals;
+    saved: causes, totals, processor;
     fixed: geometry, capabilities, pages_per_run, blocks_per_run, page_shifts, block_shifts, is_host_side, order,
         shared;
 });
@@ -116,6 +118,7 @@ impl<D: FlashDevice + ?Sized> Part<D> {
             totals: OpCounts::default(),
             is_host_side: false,
             order: None,
+            processor: Processor::default(),
             shared,
         }
     }
@@ -133,6 +136,12 @@ impl<D: FlashDevice + ?Sized> Part<D> {
         Self { order: Some(order.clone()), ..self }
     }
 
+    /// The same, with the layer above on this processor.
+    #[must_use]
+    pub fn run_by(self, processor: &Processor) -> Self {
+        Self { processor: processor.clone(), ..self }
+    }
+
     /// Counts what others did instead of what was done through this part, for reports of several together.
     pub(crate) fn show(&mut self, causes: [&CauseTable; 2]) {
         self.causes = *causes[0];
@@ -143,6 +152,7 @@ impl<D: FlashDevice + ?Sized> Part<D> {
     /// What the device is asked for, and the cause that the part counts.
     #[inline]
     fn issue(&self, issue: Issue) -> (Issue, Cause) {
+        let issue = Issue { at: self.processor.run(issue.at, issue.cause == Cause::Host), ..issue };
         if self.is_host_side {
             return (Issue { cause: Cause::Host, sender: Sender::Host, ..issue }, issue.cause);
         }
@@ -278,6 +288,7 @@ impl<D: FlashDevice + ?Sized> FlashState for Part<D> {
 
     /// Forgets queued time of the whole device, since there is one clock.
     fn reset_time(&mut self, at: SimTime) {
+        self.processor.reset(at);
         self.device().reset_time(at);
     }
 }

@@ -117,6 +117,31 @@ fn endurance_groups_may_be_of_unequal_age() {
     assert_eq!(whole.inspect().device(0).erase_count(BlockId(3)), 70);
 }
 
+/// A set waits for what another one asks of the controller's processor, and of none where each has its own;
+/// what came before the counted part is forgotten.
+#[test]
+fn a_processor_is_shared_by_the_sets_of_a_device_and_not_by_those_of_hosts() {
+    let read_ns = |owner: &str| {
+        let text = format!("[sets]\nlayout = 'vertical'\nowner = '{owner}'\nprocessor = '10us'");
+        let mut subsystem = subsystem(&text).unwrap();
+        let send = |subsystem: &mut dyn Subsystem, space: u32, op: Op| {
+            let command = BlockCommand::new(op, Extent::new(0, 64 << 10), Hint::default());
+            let answer = subsystem.submit(space, command.into(), Payload::None, SimTime::ZERO).unwrap();
+            subsystem.completion(answer.done).unwrap().0
+        };
+        for space in [1, 0] {
+            send(&mut *subsystem, space, Op::Write);
+        }
+        subsystem.reset_counters(SimTime::ZERO);
+        send(&mut *subsystem, 0, Op::Write);
+        send(&mut *subsystem, 1, Op::Read)
+    };
+    // Four pages of the other set first.
+    assert_eq!(read_ns("device"), read_ns("host") + 4 * 10_000);
+    let error = config("[sets]\nprocessor = '1us'\n[stack]\nkind = 'zone'").and_then(|c| build_subsystem(&c));
+    assert!(error.err().unwrap().to_string().contains("sets"));
+}
+
 #[test]
 fn windows_and_recovery_levels_reach_the_sets() {
     let text = "[sets]\nlayout = 'vertical'\nwindows = 'host'\nread_recovery = '15;4'\ndtwin_reads = '5k'\ndtwin_time = '2s'";

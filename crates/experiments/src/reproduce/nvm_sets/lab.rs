@@ -18,6 +18,9 @@ pub(super) const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Depths at which contention is switched off.
 pub(super) const FREE_DEPTHS: [u32; 4] = [8, 16, 32, 64];
 
+/// Times of a processor for each operation of flash: chosen, since the article says nothing of processors.
+pub(super) const PROCESSORS: [&str; 2] = ["2us", "4us"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Traditional,
@@ -67,6 +70,8 @@ pub(super) struct Measured {
     pub open_channel: Pair,
     /// The same with the device's own, at the same number of reads.
     pub device_side: Pair,
+    /// Both, the device's first, where the processor that runs a layer takes each time of [`PROCESSORS`].
+    pub processors: Vec<[Pair; 2]>,
     pub reads: u64,
 }
 
@@ -87,13 +92,15 @@ pub(super) fn measure(context: &Context<'_>, effort: &Effort) -> Result<Measured
     };
     let free = || rayon::join(|| lab.free(Layout::Vertical), || lab.free(Layout::Horizontal));
     // The longest first.
-    let (layouts, (free, open_channel)) = rayon::join(layouts, || rayon::join(free, || lab.open_channel()));
+    let hosts = || rayon::join(|| lab.owned("host", None, effort.reads), || lab.processors());
+    let (layouts, (free, (open_channel, processors))) = rayon::join(layouts, || rayon::join(free, hosts));
     let layouts: [Outcome; 3] = layouts?.try_into().expect("three layouts");
     Ok(Measured {
         device_side: layouts[Layout::Horizontal as usize].at(8).clone(),
         layouts,
         free: [free.0?, free.1?],
         open_channel: open_channel?,
+        processors: processors?,
         reads: effort.reads,
     })
 }
@@ -108,7 +115,7 @@ impl Lab<'_> {
     fn config(
         &self,
         layout: Layout,
-        key: Option<(&'static str, &'static str)>,
+        own: &[(&'static str, &'static str)],
     ) -> Result<StackConfig, ConfigError> {
         let (scale, name) = (format!("1/{}", self.effort.scale), layout.name());
         let mut keys: Vec<(&str, &dyn Display)> =
@@ -117,7 +124,7 @@ impl Lab<'_> {
             let dies: &dyn Display = if layout == Layout::Traditional { &128 } else { &64 };
             keys.extend([("ftl.frontiers", dies), ("ftl.op", &1)]);
         }
-        keys.extend(key.as_ref().map(|(key, value)| (*key, value as &dyn Display)));
+        keys.extend(own.iter().map(|(key, value)| (*key, value as &dyn Display)));
         self.context.config(Some("pblaze5-916"), &keys)
     }
 
@@ -130,9 +137,9 @@ impl Lab<'_> {
     }
 
     /// A device in steady state: every write of the writer's set needs an erase.
-    fn site(&self, layout: Layout, key: Option<(&'static str, &'static str)>) -> Result<Site> {
+    fn site(&self, layout: Layout, own: &[(&'static str, &'static str)]) -> Result<Site> {
         self.context.check_stop()?;
-        let mut site = Site::new(&self.config(layout, key)?, self.options())?;
+        let mut site = Site::new(&self.config(layout, own)?, self.options())?;
         site.wear_in(&self.job("writer"), self.options())?;
         Ok(site)
     }
@@ -147,7 +154,7 @@ impl Lab<'_> {
     }
 
     fn layout(&self, layout: Layout) -> Result<Outcome> {
-        let mut site = self.site(layout, None)?;
+        let mut site = self.site(layout, &[])?;
         let writer = self.job("writer");
         let alone = Job { runtime_ns: Some(ALONE_NS), ..writer.clone() };
         let write_alone = site.run(&only(&[alone]), self.options())?.result.jobs.remove(0).write;
@@ -174,13 +181,23 @@ impl Lab<'_> {
 
     fn free(&self, layout: Layout) -> Result<Vec<Pair>> {
         let key = Some(("device.timing.contention", "off")).filter(|_| !self.context.is_sabotaged);
-        let mut site = self.site(layout, key)?;
+        let mut site = self.site(layout, key.as_slice())?;
         FREE_DEPTHS.iter().map(|depth| self.pair(&mut site, *depth, self.effort.sweep_reads)).collect()
     }
 
-    fn open_channel(&self) -> Result<Pair> {
-        let mut site = self.site(Layout::Horizontal, Some(("sets.owner", "host")))?;
-        self.pair(&mut site, 8, self.effort.reads)
+    /// Horizontal sets whose layers belong to the device or the host, and may need a processor.
+    fn owned(&self, owner: &'static str, processor: Option<&'static str>, reads: u64) -> Result<Pair> {
+        let processor = processor.map(|time| ("sets.processor", time));
+        let own: Vec<_> = [("sets.owner", owner)].into_iter().chain(processor).collect();
+        let mut site = self.site(Layout::Horizontal, &own)?;
+        self.pair(&mut site, 8, reads)
+    }
+
+    fn processors(&self) -> Result<Vec<[Pair; 2]>> {
+        let host = if self.context.is_sabotaged { "device" } else { "host" };
+        let of = |time, owner| self.owned(owner, Some(time), self.effort.sweep_reads);
+        let both = |time: &&'static str| Ok([of(*time, "device")?, of(*time, host)?]);
+        PROCESSORS.par_iter().map(both).collect()
     }
 }
 
