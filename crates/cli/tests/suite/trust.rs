@@ -118,22 +118,29 @@ fn write_amplification_that_has_not_settled_is_told() {
 #[test]
 fn a_device_that_the_run_wears_out_is_told() {
     let folder = folder((0..6_000).map(|i| (i * 1_000, 'W', scattered(i, 3_000))));
-    let worn = |endurance: u64| {
+    let worn = |endurance: u64, age: u64| {
         let small = format!("{SMALL}endurance = {endurance}\n");
         std::fs::write(folder.path().join("small.toml"), small).unwrap();
-        let result = result(folder.path(), &["--precondition", "fill+uniform:2x", "--repeat", "4"]);
+        let age = format!("sets.age={age}");
+        let more = ["--precondition", "fill+uniform:2x", "--repeat", "4", "--set", &age];
+        let result = result(folder.path(), &more);
         let message = |note: &Value| note["message"].as_str().unwrap().to_owned();
         let most = result["wear"]["erases_max"].as_u64().unwrap();
         let notes = result["trust"].as_array().into_iter().flatten();
         (notes.filter(|note| note["check"] == "worn").map(message).next(), most)
     };
-    let (none, most) = worn(3_000);
+    let (none, most) = worn(3_000, 0);
     assert_eq!(none, None);
     // One erase more or less than half.
-    let (some, same) = worn(2 * most);
+    let (some, same) = worn(2 * most, 0);
     let expected = format!("a block was erased {most} times");
     assert!(some.is_some_and(|message| message.contains(&expected)), "{expected}");
-    assert_eq!((worn(2 * most + 1), same), ((None, most), most));
+    assert_eq!((worn(2 * most + 1, 0), same), ((None, most), most));
+    // What is behind the blocks counts too, and is said.
+    assert_eq!(worn(3_000, 1_499 - most).0, None);
+    let (old, _) = worn(3_000, 1_500 - most);
+    let expected = format!("a block was erased 1500 times ({} before the run: sets.age)", 1_500 - most);
+    assert!(old.is_some_and(|message| message.contains(&expected)), "{expected}");
 }
 
 #[test]
