@@ -4,8 +4,8 @@ use nandscape_core::{SimTime, state};
 use std::sync::{Arc, Mutex};
 
 /// A processor that is busy for a while with each operation of flash that a translation layer asks for, one
-/// after the other. What hosts ask for goes first, and waits at most for one operation of another cause, which
-/// is not interrupted. Layers on the same processor have clones of it.
+/// after the other. What hosts ask for goes first, and waits at most for one operation of another cause,
+/// which is not interrupted. Layers on the same processor have clones of it.
 #[derive(Clone, Debug, Default)]
 pub struct Processor {
     each_ns: u64,
