@@ -33,8 +33,10 @@ pub(crate) fn format<S: Store, O: OutOfBand>(
     for block in bad {
         blocks[block.index()].is_bad = true;
     }
-    for (number, block) in (0..).map(BlockId).zip(&mut blocks) {
-        block.erases = options.age(&header.geometry, number);
+    for (die, age) in blocks.chunks_mut(header.geometry.blocks_per_unit() as usize).zip(&options.ages) {
+        for block in die {
+            block.erases = *age;
+        }
     }
     let state = State { is_clean: false, epoch: 1, opens: 1, boot };
     let mut flash = Flash::new(store, header, state, blocks);

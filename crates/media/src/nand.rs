@@ -74,13 +74,6 @@ pub struct NandOptions {
     pub ages: Vec<u32>,
 }
 
-impl NandOptions {
-    /// Erases behind a block before its first use.
-    pub fn age(&self, geometry: &Geometry, block: BlockId) -> u32 {
-        self.ages.get(geometry.unit_of(block).0 as usize).copied().unwrap_or(0)
-    }
-}
-
 /// NAND state in memory. Timing-only by default: what [`OutOfBand`] says for each page (4 B for the OOB of a
 /// page map) and for each block, where a write pointer and an erase count are, too. With
 /// [`Capabilities::stores_data`] bytes are allocated when they are programmed, and checksums of data and OOB
@@ -144,8 +137,10 @@ impl<O: OutOfBand> Nand<O> {
         let blocks = geometry.blocks() as usize;
         let pages = geometry.pages() as usize;
         let mut states: Vec<Block<O::Block>> = vec![Block::default(); blocks];
-        for (block, state) in (0..).map(BlockId).zip(&mut states) {
-            state.erase_count = options.age(&geometry, block);
+        for (die, age) in states.chunks_mut(geometry.blocks_per_unit() as usize).zip(&options.ages) {
+            for state in die {
+                state.erase_count = *age;
+            }
         }
         for block in options.bad_blocks.of(geometry.blocks())? {
             states[block.index()].bad = true;

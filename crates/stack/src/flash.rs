@@ -63,8 +63,7 @@ fn divide<D: FlashDevice + Send + 'static>(
     let capacity = |ftl: &(dyn Ftl + Send)| ftl.logical_pages() * u64::from(page_bytes);
     let order = config.has_file_system().then(Order::default);
     let processor = || Processor::new(partition.processor_ns);
-    let is_alone =
-        partition.layout.is_whole(&config.geometry) && !partition.is_host_side && partition.processor_ns == 0;
+    let is_alone = partition.layout.is_whole(&config.geometry) && !partition.has_part();
     let subsystem = if is_alone && order.is_none() {
         let set = set(config, 0, whole(device)?)?;
         let specs = partition.specs(&[capacity(&*set.ftl)], page_bytes)?;

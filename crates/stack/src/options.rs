@@ -88,8 +88,7 @@ pub(crate) fn finish(config: &StackConfig, wall_s: f64, result: &mut RunResult) 
     result.notes.extend(partial_units(config, result));
     if result.cache.is_none() || !result.flash.by_cause.is_empty() {
         let page_bytes = config.seen_geometry().page_bytes;
-        let ages = &config.nand.ages;
-        let age = ages.iter().map(|age| f64::from(*age)).sum::<f64>() / ages.len().max(1) as f64;
+        let age = config.partition.mean_age();
         result.lifetime = LifetimeResult::estimate(result, config.nand.endurance, age, page_bytes);
         tell_worn(config, result);
         tell_few_blocks(config, result);

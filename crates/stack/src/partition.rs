@@ -4,6 +4,7 @@ use crate::keys::{Result, flat, table_of};
 use nandscape_core::{Geometry, Info, Key, ParamError, Params, keys, units};
 use nandscape_namespace::sets::SetLayout;
 use nandscape_namespace::{NamespaceSpec, SetFacts};
+use std::str::FromStr;
 
 keys! { SET_KEYS:
     LAYOUT: String = choice(&["none", "traditional", "vertical", "horizontal", "list"]) or "none",
@@ -113,8 +114,12 @@ impl Partition {
 
     /// Whether nothing was asked for: one namespace over a device that is not divided.
     pub fn is_plain(&self) -> bool {
-        let is_alone = !self.has_sets && !self.is_host_side && self.processor_ns == 0;
-        is_alone && self.namespaces == [(0, Size::Equal)]
+        !self.has_sets && !self.has_part() && self.namespaces == [(0, Size::Equal)]
+    }
+
+    /// Whether also a set of all dies is a part of the device, which knows who runs its layer.
+    pub(crate) const fn has_part(&self) -> bool {
+        self.is_host_side || self.processor_ns > 0
     }
 
     /// How many namespaces there are.
@@ -146,6 +151,15 @@ impl Partition {
             }
         }
         Ok(dies)
+    }
+
+    /// Mean age of the blocks of all sets.
+    pub(crate) fn mean_age(&self) -> f64 {
+        let sets = self.layout.sets().iter().zip(&self.ages);
+        let (dies, erases) = sets.fold((0.0, 0.0), |(dies, erases), (set, age)| {
+            (dies + set.len() as f64, erases + set.len() as f64 * f64::from(*age))
+        });
+        erases / dies
     }
 
     /// The namespaces over sets of these capacities, in whole pages.
@@ -236,10 +250,14 @@ fn facts(sets: &Params, count: usize) -> Result<Vec<SetFacts>, ParamError> {
     Ok(levels.into_iter().map(|read_recovery| SetFacts { read_recovery, ..common }).collect())
 }
 
+/// A number for each set, separated by `;`.
+fn numbers<T: FromStr>(text: &str) -> Option<Vec<T>> {
+    text.split(';').map(|number| number.trim().parse().ok()).collect()
+}
+
 fn ages(sets: &Params, count: usize) -> Result<Vec<u32>, ParamError> {
     let Some(text) = sets.get(AGE) else { return Ok(vec![0; count]) };
-    let ages: Option<Vec<u32>> = text.split(';').map(|age| age.trim().parse().ok()).collect();
-    match ages {
+    match numbers::<u32>(text) {
         Some(ages) if ages.len() == count => Ok(ages),
         Some(ages) if ages.len() == 1 => Ok(vec![ages[0]; count]),
         _ => Err(sets
@@ -249,9 +267,8 @@ fn ages(sets: &Params, count: usize) -> Result<Vec<u32>, ParamError> {
 
 fn read_recovery(sets: &Params, count: usize) -> Result<Vec<u8>, ParamError> {
     let Some(text) = sets.get(READ_RECOVERY) else { return Ok(vec![4; count]) };
-    let levels: Option<Vec<u8>> =
-        text.split(';').map(|level| level.trim().parse().ok().filter(|level| *level <= 15)).collect();
-    levels.filter(|levels| levels.len() == count).ok_or_else(|| {
+    let fits = |levels: &Vec<u8>| levels.len() == count && levels.iter().all(|level| *level <= 15);
+    numbers(text).filter(fits).ok_or_else(|| {
         sets.error(READ_RECOVERY, format!("a level from 0 to 15 for each of the {count} sets, such as 4;15"))
     })
 }
