@@ -115,6 +115,9 @@ pub struct LogStatus {
     pub pieces: u64,
     /// Bytes the host wrote to the log since the last reset.
     pub host_bytes: u64,
+    /// Those of them that went to another reclaim group, since the log's own had no room.
+    #[serde(default)]
+    pub spilled_bytes: u64,
 }
 
 /// Space that a layer which puts collection off has for host writes (see [`Deferral::quiet_room`]).

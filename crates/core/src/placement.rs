@@ -16,8 +16,8 @@ pub struct PlacementReport {
     pub evicted: u64,
     /// Bytes left unwritten in pieces or reclaim units that were left early.
     pub left_bytes: u64,
-    /// Every stream resource that was used, or every reclaim unit handle, in ascending order of `set` and
-    /// `log`.
+    /// Every stream resource that was used, or every reclaim unit handle in every reclaim group, in ascending
+    /// order of `set` and `log`.
     pub streams: Vec<StreamReport>,
     /// Of data placement only.
     pub fdp: Option<FdpReport>,
@@ -31,6 +31,9 @@ pub struct StreamReport {
     pub namespace: u32,
     /// The host's stream id, or the reclaim unit handle.
     pub id: u16,
+    /// The reclaim group, where there are several.
+    #[serde(default)]
+    pub group: u16,
     /// The NVM set whose translation layer holds the log.
     pub set: u16,
     pub log: u16,
@@ -39,6 +42,9 @@ pub struct StreamReport {
     /// Pieces (stream granularity) or reclaim units that hold data now.
     pub pieces: u64,
     pub piece_bytes: u64,
+    /// Bytes of `host_bytes` that went to another reclaim group, since this one had no room for them.
+    #[serde(default)]
+    pub spilled_bytes: u64,
 }
 
 /// Statistics of flexible data placement, over all endurance groups where it is enabled.

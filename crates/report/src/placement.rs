@@ -53,6 +53,9 @@ pub(crate) fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<Str
     if listed.iter().any(|stream| stream.set > 0) {
         out.push(("set", all(&|stream| stream.set.to_string())));
     }
+    if listed.iter().any(|stream| stream.group > 0) {
+        out.push(("group", all(&|stream| stream.group.to_string())));
+    }
     out.push(("log", all(&|stream| stream.log.to_string())));
     out.push(("written", all(&|stream| bytes(stream.host_bytes))));
     if listed.iter().any(|stream| stream.writes > 0) {
@@ -60,6 +63,9 @@ pub(crate) fn columns(placement: &PlacementReport) -> Vec<(&'static str, Vec<Str
     }
     out.push(("pieces", all(&|stream| grouped(stream.pieces))));
     out.push(("piece", all(&|stream| bytes(stream.piece_bytes))));
+    if listed.iter().any(|stream| stream.spilled_bytes > 0) {
+        out.push(("to other groups", all(&|stream| bytes(stream.spilled_bytes))));
+    }
     out
 }
 

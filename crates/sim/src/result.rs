@@ -554,6 +554,7 @@ pub fn placement_of_logs(sets: impl Iterator<Item = (u16, Vec<LogStatus>)>) -> O
                 host_bytes: status.host_bytes,
                 pieces: status.pieces,
                 piece_bytes: status.piece_bytes,
+                spilled_bytes: status.spilled_bytes,
                 ..StreamReport::default()
             });
         }

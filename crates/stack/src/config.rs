@@ -283,9 +283,11 @@ impl StackConfig {
 
     /// What a stream policy of the host is told of the device.
     pub fn policy_setup(&self, capacity_bytes: u64) -> PolicySetup {
-        let streams = self.ftl_params.find(page_map::STREAMS).unwrap_or(0);
+        let (streams, groups) =
+            (page_map::streams(&self.ftl_params), page_map::reclaim_groups(&self.ftl_params));
         let page_bytes = u64::from(self.seen_geometry().page_bytes);
-        let (streams, id_offset) = (self.interfaces.host_ids(streams), self.interfaces.default_ids());
+        let id_offset = self.interfaces.default_ids(groups);
+        let streams = self.interfaces.host_ids(streams, groups);
         PolicySetup { streams, id_offset, capacity_bytes, page_bytes }
     }
 

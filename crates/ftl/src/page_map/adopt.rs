@@ -25,10 +25,13 @@ impl<D: FlashDevice> PageMap<D> {
         }
         self.adopt_map(params)?;
         let mut used = self.used_blocks()?;
-        for Used { log, .. } in &used {
-            self.domains.iter_mut().filter(|domain| !domain.logs[*log].active).for_each(|domain| {
+        for Used { block, log, .. } in &used {
+            // Without groups a log is in use on all planes or on none.
+            let own = self.domain_of(*block);
+            let domains = if self.groups.is_some() { own..own + 1 } else { 0..self.domains.len() };
+            for domain in self.domains[domains].iter_mut().filter(|domain| !domain.logs[*log].active) {
                 domain.use_log(*log);
-            });
+            }
         }
         // Blocks filled first come first, for policies that look at age.
         used.sort_unstable_by_key(|used| (used.seq, used.block));
@@ -73,6 +76,9 @@ impl<D: FlashDevice> PageMap<D> {
                 self.sectors.set(lpn, self.sectors.whole());
                 let block = self.blocks.block_of(page);
                 self.blocks.set(page, block);
+                if let Some(groups) = &mut self.groups {
+                    groups.added(page);
+                }
             }
         }
         let beyond = (logical..self.device.geometry().pages())

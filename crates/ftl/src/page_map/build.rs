@@ -25,8 +25,8 @@ fn erases_under_way(lanes: u32, blocks: u32, pages_per_block: u32) -> u32 {
     (lanes * 32 / pages_per_block).min(blocks / 64).clamp(1, 32)
 }
 
-/// The collection domains with their watermarks: one for the device, or one for each plane. Blocks of the SLC
-/// cache are part of none.
+/// The collection domains with their watermarks: one for each reclaim group, of which the device is one if
+/// there are no others, or one for each plane. Blocks of the SLC cache are part of none.
 pub(super) fn domains<D: FlashDevice>(
     device: &D,
     params: &Params,
@@ -37,8 +37,9 @@ pub(super) fn domains<D: FlashDevice>(
     let pages_per_block = geometry.pages_per_block;
     let (count, lanes, blocks_per_lane, planes_per_lane, logical) = match &config.placement {
         Placement::Dynamic => {
-            let logical = u64::from(config.logical_pages);
-            (1, geometry.units(), geometry.blocks_per_unit(), geometry.planes_per_die, logical)
+            let logical = u64::from(config.logical_pages).div_ceil(config.groups.into());
+            let dies = geometry.units() / config.groups;
+            (config.groups, dies, geometry.blocks_per_unit(), geometry.planes_per_die, logical)
         }
         Placement::Static(stripe) => {
             let logical = stripe.pages_on_fullest_plane(u64::from(config.logical_pages));
@@ -60,7 +61,8 @@ pub(super) fn domains<D: FlashDevice>(
     let migrates = (config.wear.build)(params, &mut std::iter::empty()).migrates();
     let logs = logs::plan(config, migrates);
     let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
-    let blocks_per_piece = config.blocks_per_piece(params, &geometry, count)?;
+    // A piece is striped over planes, and lies in one group.
+    let blocks_per_piece = config.blocks_per_piece(params, &geometry, count / config.groups)?;
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good =
         |block: u32| !device.is_bad(BlockId(block)) && slc.is_none_or(|slc| !slc.contains(BlockId(block)));
@@ -73,7 +75,11 @@ pub(super) fn domains<D: FlashDevice>(
             let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
             let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
             if needed > good_blocks && is_new {
-                let place = if count == 1 { "the device".to_owned() } else { format!("plane {index}") };
+                let place = match (count, config.groups) {
+                    (1, _) => "the device".to_owned(),
+                    (_, 1) => format!("plane {index}"),
+                    _ => format!("reclaim group {index}"),
+                };
                 let open_blocks = logs.iter().map(|log| log.slots).collect::<Vec<_>>();
                 return Err(config.too_small(params, &place, good_blocks, needed, data_blocks, &open_blocks));
             }

@@ -32,6 +32,9 @@ impl<D: FlashDevice> PageMap<D> {
                 |block| !self.is_slc(block),
             );
         }
+        if let Some(groups) = &self.groups {
+            groups.check(self.map.entries().iter().copied().filter(|page| page.is_some()));
+        }
         if let Some(slc) = &self.slc {
             slc.check(
                 |block| self.blocks.infos[block as usize].state,

@@ -28,7 +28,7 @@ impl<D: FlashDevice> PageMap<D> {
     /// Moves the next pages of the victim in hand, or chooses one, and erases it when it is empty.
     fn step(&mut self, domain: usize, at: SimTime) -> FtlResult<()> {
         if self.domains[domain].victim_in_hand.is_none() {
-            self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
+            self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes.all);
             // A full victim gains nothing; there is still time for the policy to offer another.
             let mut without_gain = 0;
             let Some(victim) = self.choose(domain, &mut without_gain).filter(|_| without_gain == 0) else {
@@ -81,7 +81,7 @@ impl<D: FlashDevice> PageMap<D> {
     #[inline(never)]
     pub(super) fn reclaim(&mut self, domain: usize, log: usize, needed: u64, at: SimTime) -> FtlResult<()> {
         let mut without_gain = 0u64;
-        self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes);
+        self.domains[domain].review(&self.blocks.infos, self.seq, &self.host_bytes.all);
         while self.domains[domain].counts.free_pages < self.domains[domain].marks.high_pages {
             let Some(victim) = self.choose(domain, &mut without_gain) else { break };
             self.collect(domain, victim, Issue::new(at, Cause::Gc))?;

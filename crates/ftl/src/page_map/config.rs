@@ -24,8 +24,11 @@ keys! { PARAMS:
     FRONTIERS: Option<u32> = int(1, 1 << 20),
         "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the \
          spare blocks, divided among the streams in use";
-    pub STREAMS: u16 = int(0, 1024) or "0",
+    STREAMS: u16 = int(0, 1024) or "0",
         "streams (placement handles) beside the default log 0; each has a log of its own";
+    RECLAIM_GROUPS: Option<u16> = int(2, 128),
+        "reclaim groups: parts of the device with dies, blocks and victims of their own, and a log of each \
+         stream in each; log = group x (1 + streams) + stream; absent: one, the device";
     STREAM_GRANULARITY: Option<u64> = size(512, 1 << 56),
         "size of the pieces in which streams get space (a reclaim unit), in whole blocks; default: a block \
          for each frontier of a log that is alone in use";
@@ -105,6 +108,8 @@ pub(super) struct Config {
     pub shared_frontier: bool,
     /// For each host log whether its survivors stay apart; empty without streams.
     pub persistent: Vec<bool>,
+    /// Reclaim groups, each with those logs.
+    pub groups: u32,
     pub split: SplitKind,
     pub placement: Placement,
     /// Striping for the static place of unmapped pages, if their reads cost anything.
@@ -142,6 +147,7 @@ impl Config {
         let shared_frontier = params.get(GC_FRONTIER) == "shared";
         let persistent = isolation(params, shared_frontier)?;
         let split = split(params, &persistent)?;
+        let groups = groups(params, geometry)?;
         let host_logs = persistent.len().max(1) as u64;
         let frontiers = if is_static {
             Frontiers(vec![1])
@@ -149,7 +155,8 @@ impl Config {
             Frontiers(vec![frontiers])
         } else {
             let spare = good_blocks - logical.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
-            let most = |logs: u64| (spare / 16 / logs).clamp(1, u64::from(geometry.units())) as u32;
+            let (spare, dies) = (spare / u64::from(groups), u64::from(geometry.units() / groups));
+            let most = |logs: u64| (spare / 16 / logs).clamp(1, dies) as u32;
             let piece = granularity_blocks(params, geometry).unwrap_or_else(|| most(1).into());
             Frontiers((1..=host_logs).map(|logs| divisor(piece, most(logs))).collect())
         };
@@ -160,6 +167,7 @@ impl Config {
             wear: wear::find(params.get(WEAR)).expect("the registry holds every choice"),
             shared_frontier,
             persistent,
+            groups,
             split,
             unmapped_stripe: (params.get(UNMAPPED_READ) == "flash").then(|| stripe.clone()),
             placement: if is_static { Placement::Static(stripe) } else { Placement::Dynamic },
@@ -203,7 +211,12 @@ impl Config {
         )
     }
 
-    /// Blocks of a piece in each of `domains` domains; 0 without streams.
+    /// Host logs of the device.
+    pub fn host_logs(&self) -> usize {
+        self.persistent.len().max(1) * self.groups as usize
+    }
+
+    /// Blocks of a piece in each of the `domains` that it is striped over; 0 without streams.
     pub fn blocks_per_piece(
         &self,
         params: &Params,
@@ -219,18 +232,48 @@ impl Config {
         let block_bytes = u64::from(geometry.pages_per_block) * u64::from(geometry.page_bytes);
         let unit = block_bytes * u64::from(domains) * u64::from(self.frontiers.of_all());
         granularity_blocks(params, geometry)
-            .filter(|blocks| *blocks <= u64::from(geometry.blocks()))
+            .filter(|blocks| *blocks <= u64::from(geometry.blocks() / self.groups))
             .filter(|blocks| (blocks * block_bytes).is_multiple_of(unit))
             .map(|blocks| (blocks / u64::from(domains)) as u32)
             .ok_or_else(|| {
                 let expected = format!(
-                    "a multiple of {unit} bytes, which is {} block(s) of {block_bytes} bytes, up to the device's {}",
+                    "a multiple of {unit} bytes, which is {} block(s) of {block_bytes} bytes, up to the {} of the device or reclaim group",
                     unit / block_bytes,
-                    geometry.blocks()
+                    geometry.blocks() / self.groups
                 );
                 params.error(STREAM_GRANULARITY, expected)
             })
     }
+}
+
+/// Logs of the host beside log 0, in all reclaim groups together; 0 for another layer.
+pub fn streams(params: &Params) -> u16 {
+    let in_each = u32::from(params.find(STREAMS).unwrap_or(0)) + 1;
+    (in_each * u32::from(reclaim_groups(params)) - 1).min(u16::MAX.into()) as u16
+}
+
+/// Reclaim groups, from 1; 1 for another layer.
+pub fn reclaim_groups(params: &Params) -> u16 {
+    params.find(RECLAIM_GROUPS).flatten().unwrap_or(1)
+}
+
+/// Reclaim groups of a device, each with whole dies.
+fn groups(params: &Params, geometry: &Geometry) -> Result<u32, ParamError> {
+    let Some(groups) = params.get(RECLAIM_GROUPS).map(u32::from) else { return Ok(1) };
+    let refused = |expected: &str| Err(params.error(RECLAIM_GROUPS, expected));
+    if params.get(STREAMS) == 0 {
+        return refused("a layer with streams beside it, such as ftl.streams = 7");
+    }
+    if params.get(ALLOCATION) == "static" || params.get(SPLIT).trim() != "global" {
+        return refused("no such key with ftl.allocation = static or an ftl.split");
+    }
+    if u32::from(params.get(STREAMS) + 1) * groups > u16::MAX.into() {
+        return refused("fewer: with the streams of each (ftl.streams) there are more than 65535 logs");
+    }
+    if !geometry.units().is_multiple_of(groups) {
+        return refused(&format!("a divisor of the {} dies", geometry.units()));
+    }
+    Ok(groups)
 }
 
 /// Bytes of a mapping unit; `None` where it is a page.

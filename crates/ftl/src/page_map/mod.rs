@@ -26,6 +26,7 @@ mod collect;
 mod config;
 mod domain;
 mod erases;
+mod groups;
 mod logs;
 mod map;
 mod marks;
@@ -37,7 +38,7 @@ mod split;
 mod streams;
 
 pub use blocks::{Blocks, ValidPages};
-pub use config::{GC_ISOLATION, INFO, SLC_BLOCKS, STREAMS, UNIT, unit_bytes};
+pub use config::{GC_ISOLATION, INFO, SLC_BLOCKS, UNIT, reclaim_groups, streams, unit_bytes};
 pub use map::{Ahead, Map};
 
 use crate::error::{BuildResult, FtlBuildError};
@@ -46,6 +47,7 @@ use crate::placement::{Placement, Stripe};
 use crate::victim::BlockState;
 use config::Config;
 use domain::Domain;
+use groups::Groups;
 use map::Sectors;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
@@ -55,6 +57,7 @@ use nandscape_core::{
     QuietRoom, SimTime, SlcStatus, Token, state,
 };
 use slc::Slc;
+use streams::HostBytes;
 
 /// The page-mapped translation layer over a device.
 #[derive(Debug)]
@@ -77,10 +80,10 @@ pub struct PageMap<D> {
     rules: Rules,
     /// Blocks that take host writes first, if there are any.
     slc: Option<Box<Slc>>,
+    /// What each reclaim group holds, if there are several.
+    groups: Option<Box<Groups>>,
     trouble: Trouble,
-    /// Bytes that the host wrote to each log so far, and until the last reset of the counters.
-    host_bytes: Vec<u64>,
-    host_bytes_before: Vec<u64>,
+    host_bytes: HostBytes,
     /// Where the pages of the present victim went; at most a block of them.
     moves: Vec<(Lpn, Ppn)>,
     /// One page; empty where the device stores no data.
@@ -116,9 +119,9 @@ struct Trouble {
 }
 
 state!(impl [D: FlashDevice] PageMap<D> {
-    saved: device, map, sectors, blocks, seq, stats, rules, trouble;
-    tables: domains, host_bytes, host_bytes_before;
-    parts: slc;
+    saved: device, map, sectors, blocks, seq, stats, rules, trouble, host_bytes;
+    tables: domains;
+    parts: slc, groups;
     fixed: placement, page_bytes, page_shift, pages_per_block, capacity_bytes, logical_pages, moves, buffer;
 });
 
@@ -152,8 +155,8 @@ impl<D: FlashDevice> PageMap<D> {
             map: Map::new(config.logical_pages),
             sectors: Sectors::new(config.logical_pages, geometry.sectors_per_page()),
             blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
-            host_bytes: vec![0; config.persistent.len().max(1)],
-            host_bytes_before: vec![0; config.persistent.len().max(1)],
+            host_bytes: HostBytes::new(config.host_logs()),
+            groups: (config.groups > 1).then(|| Box::new(Groups::new(&config, &domains))),
             domains,
             placement: config.placement,
             page_bytes: geometry.page_bytes,
@@ -228,7 +231,10 @@ impl<D: FlashDevice> PageMap<D> {
         needed: u64,
         at: SimTime,
     ) -> FtlResult<Token> {
-        let domain = self.placement.domain(span.lpn);
+        let (domain, log) = match &self.groups {
+            None => (self.placement.domain(span.lpn), log),
+            Some(_) => self.place_in_group(span, log),
+        };
         if self.domains[domain].counts.free_pages < self.domains[domain].marks.trigger_pages {
             self.make_room(domain, log, needed, at)?;
         }
@@ -259,6 +265,10 @@ impl<D: FlashDevice> PageMap<D> {
             "{lpn:?} goes from {old:?} to {page:?}, which is not valid"
         );
         self.stats.map_updates += 1;
+        let domain = match &mut self.groups {
+            None => domain,
+            Some(groups) => groups.moved(old, domain),
+        };
         if old.is_some() {
             self.invalidate(domain, old);
         }
@@ -373,7 +383,11 @@ impl<D: FlashDevice> PageMap<D> {
         while let Some(lpn) = self.map.next_mapped(at, end) {
             let old = self.map.unset(lpn);
             self.sectors.set(lpn, 0);
-            self.invalidate(self.placement.domain(lpn), old);
+            let domain = match &mut self.groups {
+                None => self.placement.domain(lpn),
+                Some(groups) => groups.dropped(old),
+            };
+            self.invalidate(domain, old);
             at = lpn.0 + 1;
         }
         Ok(())
@@ -418,7 +432,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
             && !self.trouble.attention
         {
             let done = self.write_span(span, data, log, 1, at);
-            self.host_bytes[log] += u64::from(self.page_bytes);
+            self.host_bytes.all[log] += u64::from(self.page_bytes);
             return done;
         }
         let needed = extent.page_count(self.page_bytes);
@@ -429,7 +443,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         for span in extent.pages(self.page_bytes) {
             let part = data.map(|data| &data[span.at as usize..][..span.len as usize]);
             let written = self.write_span(span, part, log, needed, at)?;
-            self.host_bytes[log] += u64::from(span.len);
+            self.host_bytes.all[log] += u64::from(span.len);
             done = self.device.join(done, written);
         }
         Ok(done)
@@ -506,10 +520,14 @@ impl<D: FlashDevice> Mapping for PageMap<D> {
     fn reset_stats(&mut self) {
         self.stats = FtlStats::default();
         self.domains.iter_mut().for_each(|domain| domain.erases.forget());
-        assert_eq!(self.host_bytes_before.len(), self.host_bytes.len(), "logs of the host");
-        self.host_bytes_before.copy_from_slice(&self.host_bytes);
+        let HostBytes { all, before } = &mut self.host_bytes;
+        assert_eq!(before.len(), all.len(), "logs of the host");
+        before.copy_from_slice(all);
         if let Some(slc) = &mut self.slc {
             slc.host_pages = 0;
+        }
+        if let Some(groups) = &mut self.groups {
+            groups.reset_counts();
         }
     }
 

@@ -10,6 +10,7 @@ mod golden;
 mod journal;
 mod order;
 mod page_map;
+mod reclaim_groups;
 mod slc;
 mod streams;
 mod support;

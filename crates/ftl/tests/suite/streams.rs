@@ -9,13 +9,13 @@ use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{Nand, NandOptions, Scheduler, Serial, Timed, Timing};
 use std::collections::BTreeMap;
 
-type Device = Timed<Nand, Serial>;
+pub type Device = Timed<Nand, Serial>;
 
-const PAGE: u64 = 512;
+pub const PAGE: u64 = 512;
 const TIMING: Timing =
     Timing { read_ns: 1, program_ns: 1, erase_ns: 1, command_ns: 0, channel_bytes_per_s: 1_000_000_000 };
 
-fn geometry(units: u32, planes: u32, blocks: u32, pages: u32) -> Geometry {
+pub fn geometry(units: u32, planes: u32, blocks: u32, pages: u32) -> Geometry {
     Geometry {
         channels: units,
         dies_per_channel: 1,
@@ -30,7 +30,7 @@ fn geometry(units: u32, planes: u32, blocks: u32, pages: u32) -> Geometry {
     .unwrap()
 }
 
-fn build(
+pub fn build(
     geometry: Geometry,
     options: &NandOptions,
     pairs: &[(&str, &str)],
@@ -41,11 +41,11 @@ fn build(
     PageMap::new(device, &params).map_err(|error| error.to_string())
 }
 
-fn ftl(geometry: Geometry, pairs: &[(&str, &str)]) -> PageMap<Device> {
+pub fn ftl(geometry: Geometry, pairs: &[(&str, &str)]) -> PageMap<Device> {
     build(geometry, &NandOptions::default(), pairs).unwrap()
 }
 
-fn write(ftl: &mut PageMap<Device>, lpn: u64, stream: u16) {
+pub fn write(ftl: &mut PageMap<Device>, lpn: u64, stream: u16) {
     ftl.write(Extent::new(lpn * PAGE, PAGE), None, Hint(stream), SimTime::ZERO).unwrap();
 }
 

@@ -235,6 +235,7 @@ impl<S: Subsystem> Logs for ZoneMap<S> {
             room_bytes: u64::from(frontier.room()) * unit,
             pieces: u64::from(frontier.room() > 0),
             host_bytes: (now - before) * unit,
+            spilled_bytes: 0,
         }
     }
 }

@@ -47,6 +47,7 @@ impl Directives {
                 writes: written.writes,
                 pieces: status.pieces,
                 piece_bytes: status.piece_bytes,
+                ..StreamReport::default()
             });
         }
     }
@@ -68,19 +69,20 @@ impl Directives {
             total.host_events += fdp.host_events.total;
             total.controller_events += fdp.controller_events.total;
             let set = self.sets.iter().position(|of| usize::from(*of) == group).unwrap_or(0) as u16;
-            for (unit, namespace, written) in fdp.written() {
-                let each = (0..active.groups).map(|group| logs.log_status(set, active.log(group, unit)));
-                let (pieces, piece_bytes) =
-                    each.fold((0, 0), |sum, log| (sum.0 + log.pieces, log.piece_bytes));
+            for (log, namespace, written) in fdp.written() {
+                let (group, unit) = active.of_log(log);
+                let status = logs.log_status(set, log);
                 report.streams.push(StreamReport {
                     namespace: namespace + 1,
                     id: unit,
+                    group,
                     set,
-                    log: active.log(0, unit),
+                    log,
                     host_bytes: written.bytes,
                     writes: written.writes,
-                    pieces,
-                    piece_bytes,
+                    pieces: status.pieces,
+                    piece_bytes: status.piece_bytes,
+                    spilled_bytes: status.spilled_bytes,
                 });
             }
         }

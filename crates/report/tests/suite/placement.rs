@@ -28,6 +28,7 @@ fn streams(count: u16) -> PlacementReport {
                 writes: u64::from(id) * 8,
                 pieces: 2,
                 piece_bytes: 1 << 20,
+                ..StreamReport::default()
             })
             .collect(),
         fdp: None,

@@ -5,7 +5,7 @@ use crate::keys::Result;
 use nandscape_core::{
     Info, LogStatus, NamespaceInfo, NamespaceResult, Param, ParamError, Params, Subsystem, keys, words,
 };
-use nandscape_ftl::page_map::GC_ISOLATION;
+use nandscape_ftl::page_map::{self, GC_ISOLATION};
 use nandscape_namespace::directives::fdp::{
     EventType, Fdp, FdpConfiguration, HANDLES_MAX, Isolation, MediaBytes, PidFormat, Tail,
 };
@@ -27,8 +27,8 @@ keys! { PARAMS:
     ALLOCATE: Option<String> = text(),
         "streams: resources that each namespace holds exclusively from the start, such as 4;2; 0 for none";
     HANDLES: Option<String> = text(),
-        "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of the layer; \
-         absent: all of them in each";
+        "fdp: reclaim unit handles of each namespace, such as 0,1;2,3, numbered as the logs of a reclaim \
+         group; absent: all of them in each";
     EVENTS: Option<String> = text(),
         "fdp: events logged from the start: not-fully-written, invalid-pid, media-reallocated, separated by \
          commas";
@@ -49,8 +49,8 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
     is_chosen: |params| params.get(KIND) != DirectiveKind::Direct,
     check,
     host_ids,
-    // The first entry of a list is also where writes go that name none.
-    default_ids: |params| u16::from(params.get(KIND) == DirectiveKind::Fdp),
+    // The first entries of a list are also where writes go that name none.
+    default_ids: |params, groups| if params.get(KIND) == DirectiveKind::Fdp { groups } else { 0 },
     wrap: |params, below, subsystem| Ok(Box::new(Directing { params, below }.wrap(subsystem)?)),
 };
 
@@ -87,7 +87,7 @@ fn check(params: &Params) -> Result<()> {
     Ok(())
 }
 
-fn host_ids(params: &Params, streams: u16) -> u16 {
+fn host_ids(params: &Params, streams: u16, groups: u16) -> u16 {
     match params.get(KIND) {
         DirectiveKind::None => 0,
         DirectiveKind::Direct => streams,
@@ -95,7 +95,7 @@ fn host_ids(params: &Params, streams: u16) -> u16 {
         // An id is one more than an index in the list of the first namespace, which is of all logs if none is
         // given.
         DirectiveKind::Fdp => params.get(HANDLES).map_or(streams + 1, |text| {
-            text.split(';').next().map_or(0, |list| list.split(',').count() as u16)
+            text.split(';').next().map_or(0, |list| list.split(',').count() as u16 * groups)
         }),
     }
 }
@@ -111,7 +111,7 @@ impl Directing<'_> {
     fn wrap(&self, subsystem: Boxed) -> Result<DirectedSubsystem> {
         let ((directives, controller), meaning) = match self.params.get(KIND) {
             DirectiveKind::Direct | DirectiveKind::None => {
-                let groups = (0..self.groups()).map(|_| None).collect();
+                let groups = (0..self.endurance_groups()).map(|_| None).collect();
                 let empty = Directives::new(self.shape(&*subsystem, None, groups));
                 (populated(empty, subsystem.namespaces(), |_| &[]), HintMeaning::Nothing)
             }
@@ -121,7 +121,7 @@ impl Directing<'_> {
         Ok(DirectedSubsystem::new(subsystem, directives, controller, meaning))
     }
 
-    fn groups(&self) -> u16 {
+    fn endurance_groups(&self) -> u16 {
         self.below.partition.endurance_groups.iter().map(|group| group + 1).max().unwrap_or(1)
     }
 
@@ -148,6 +148,9 @@ impl Directing<'_> {
         if logs < 2 {
             return Err(params.error(KIND, "a layer with streams below it, such as ftl.streams = 8"));
         }
+        if page_map::reclaim_groups(self.below.ftl_params) > 1 {
+            return Err(params.error(KIND, "fdp or direct with ftl.reclaim_groups"));
+        }
         let msl = params.get(MSL).unwrap_or(logs - 1);
         if msl >= logs {
             let expected = format!("at most {}, the streams of the layer (ftl.streams)", logs - 1);
@@ -155,7 +158,7 @@ impl Directing<'_> {
         }
         let (sws, sgs) = self.granularity(subsystem.inspect().layer(0).log_status(1).piece_bytes)?;
         let streams = StreamsConfig { msl, sws, sgs, shared_ids: false, needs_host_id: false };
-        let groups = (0..self.groups()).map(|_| None).collect();
+        let groups = (0..self.endurance_groups()).map(|_| None).collect();
         let namespaces = subsystem.namespaces();
         let (mut directives, controller) =
             populated(Directives::new(self.shape(subsystem, Some(streams), groups)), namespaces, |_| &[]);
@@ -216,13 +219,14 @@ impl Directing<'_> {
 
     fn fdp(&self, subsystem: &dyn Subsystem) -> Result<(Directives, ControllerId), ParamError> {
         let params = self.params;
-        let groups = self.groups();
+        let groups = self.endurance_groups();
         if groups != subsystem.inspect().sets() {
             return Err(params.error(KIND, "endurance groups of one set each (sets.endurance_groups)"));
         }
         let namespaces = subsystem.namespaces();
-        let logs = subsystem.inspect().logs(0);
-        if usize::from(logs) > HANDLES_MAX {
+        let reclaim_groups = page_map::reclaim_groups(self.below.ftl_params);
+        let handles = subsystem.inspect().logs(0) / reclaim_groups;
+        if usize::from(handles) > HANDLES_MAX {
             let expected = format!("at most {} streams below it (ftl.streams)", HANDLES_MAX - 1);
             return Err(params.error(KIND, expected));
         }
@@ -230,17 +234,18 @@ impl Directing<'_> {
         if unit_bytes == 0 {
             return Err(params.error(KIND, "a layer with reclaim units below it, such as ftl.streams = 7"));
         }
+        let group_bits = reclaim_groups.next_power_of_two().trailing_zeros() as u8;
         let configuration = FdpConfiguration {
-            format: PidFormat::new(0).expect("no bits"),
-            groups: 1,
-            handles: self.isolation(logs),
-            placement_handles: logs,
+            format: PidFormat::new(group_bits).expect("at most 128 groups"),
+            groups: reclaim_groups,
+            handles: self.isolation(handles),
+            placement_handles: handles,
             namespaces: namespaces.len() as u32,
             unit_bytes,
             volatile_cache: false,
         };
         let tail = if params.get(TAIL) == "media" { Tail::AsMedia } else { Tail::Unwritten };
-        let lists = self.handles(namespaces.len(), logs)?;
+        let lists = self.handles(namespaces.len(), handles)?;
         let fdps = (0..groups).map(|_| Some(Fdp::new(vec![configuration.clone()], tail))).collect();
         let mut empty = Directives::new(self.shape(subsystem, None, fdps));
         for endgid in 1..=u32::from(groups) {
@@ -280,15 +285,15 @@ impl Directing<'_> {
         })
     }
 
-    /// What the layer does with the survivors of each log.
-    fn isolation(&self, logs: u16) -> Vec<Isolation> {
+    /// What the layer does with the survivors of each handle.
+    fn isolation(&self, handles: u16) -> Vec<Isolation> {
         let words: Vec<&str> =
             self.below.ftl_params.find(GC_ISOLATION).unwrap_or("persistently").split(',').collect();
         let of = |log: usize| match words.get(log).or(words.first()).map(|word| word.trim()) {
             Some("initially") => Isolation::Initially,
             _ => Isolation::Persistently,
         };
-        (0..usize::from(logs)).map(of).collect()
+        (0..usize::from(handles)).map(of).collect()
     }
 }
 

@@ -10,8 +10,8 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
     trial: &[],
     is_chosen: |params| params.get(f2fs::MODE) != f2fs::Mode::Off,
     check: |_| Ok(()),
-    host_ids: |_, ids| ids,
-    default_ids: |_| 0,
+    host_ids: |_, ids, _| ids,
+    default_ids: |_, _| 0,
     wrap: |params, _, subsystem| {
         let built = F2fs::new(subsystem, params).map_err(|error| match error {
             HostFtlError::Param(error) => ConfigError::Param(error),

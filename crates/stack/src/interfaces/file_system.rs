@@ -37,8 +37,8 @@ pub const ENTRY: InterfaceEntry = InterfaceEntry {
         }
         Ok(())
     },
-    host_ids: |_, ids| ids,
-    default_ids: |_| 0,
+    host_ids: |_, ids, _| ids,
+    default_ids: |_, _| 0,
     wrap: |params, below, subsystem| {
         let (streams, ids) = (streams(params)?, below.host_ids);
         let highest = streams.highest();

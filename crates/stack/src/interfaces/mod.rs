@@ -32,10 +32,11 @@ pub struct InterfaceEntry {
     pub(crate) is_chosen: fn(&Params) -> bool,
     /// Checks what the range of a key does not say.
     pub(crate) check: fn(&Params) -> Result<()>,
-    /// Stream ids, from 1, that hosts may send with writes over a device of so many.
-    pub(crate) host_ids: fn(&Params, u16) -> u16,
-    /// Of the lowest of these ids those that mean the same as none.
-    pub(crate) default_ids: fn(&Params) -> u16,
+    /// Stream ids, from 1, that hosts may send with writes over a device of so many, with so many reclaim
+    /// groups.
+    pub(crate) host_ids: fn(&Params, streams: u16, groups: u16) -> u16,
+    /// Of the lowest of these ids those that mean the same as none, by the reclaim groups.
+    pub(crate) default_ids: fn(&Params, groups: u16) -> u16,
     /// Puts it in front of a subsystem. Called where the keys ask for it.
     pub(crate) wrap: Wrap,
 }
@@ -92,13 +93,14 @@ impl Interfaces {
     }
 
     /// Of the lowest ids those that mean the same as none.
-    pub fn default_ids(&self) -> u16 {
-        INTERFACES.iter().zip(&self.0).map(|(entry, params)| (entry.default_ids)(params)).sum()
+    pub fn default_ids(&self, groups: u16) -> u16 {
+        INTERFACES.iter().zip(&self.0).map(|(entry, params)| (entry.default_ids)(params, groups)).sum()
     }
 
-    /// Stream ids, from 1, that hosts may send with writes over a layer of so many.
-    pub fn host_ids(&self, streams: u16) -> u16 {
-        INTERFACES.iter().zip(&self.0).fold(streams, |ids, (entry, params)| (entry.host_ids)(params, ids))
+    /// Stream ids, from 1, that hosts may send with writes over a layer of so many, in so many groups.
+    pub fn host_ids(&self, streams: u16, groups: u16) -> u16 {
+        let entries = INTERFACES.iter().zip(&self.0);
+        entries.fold(streams, |ids, (entry, params)| (entry.host_ids)(params, ids, groups))
     }
 
     pub fn wrap(&self, place: Place, below: &Lower<'_>, subsystem: Boxed) -> Result<Boxed> {

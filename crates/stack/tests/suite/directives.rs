@@ -234,3 +234,71 @@ fn namespaces_of_several_sets_have_streams_of_their_own() {
     let error = nandscape_stack::build_subsystem(&config).err().unwrap().to_string();
     assert!(error.contains("endurance groups of one set each"), "{error}");
 }
+
+#[test]
+fn placement_identifiers_name_a_reclaim_group_and_what_is_written_there_stays_there() {
+    let groups = &["directives.kind=fdp", "ftl.streams=1", "ftl.reclaim_groups=2"];
+    // The list is by handle, so that writers 1 and 3 are in group 0 and the others in group 1. Writer 1 of
+    // four in fourteen bytes has no more data than another.
+    let fdp = run(&trace("groups", true), groups);
+    let placement = fdp.placement.as_ref().unwrap();
+    let rows: Vec<_> = placement.streams.iter().map(|row| (row.group, row.id, row.log)).collect();
+    assert_eq!(rows, [(0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3)]);
+    let bytes: Vec<u64> = placement.streams.iter().map(|row| row.host_bytes).collect();
+    assert!(bytes[0] > 2 * bytes[1] && bytes[2] > bytes[3], "{bytes:?} of writers 1, 3, 2 and 4");
+    assert_eq!(bytes.iter().sum::<u64>(), fdp.host.write_bytes);
+    assert!(placement.streams.iter().all(|row| row.spilled_bytes == 0), "{placement:?}");
+    assert!(fdp.waf.pages.unwrap() < 1.05, "WAF {:?}", fdp.waf.pages);
+
+    // Without a directive both groups are written in turn.
+    let plain = run(&trace("no-groups", false), groups);
+    let placement = plain.placement.unwrap();
+    assert_eq!(placement.unplaced_bytes, plain.host.write_bytes);
+    let rows: Vec<_> = placement.streams.iter().map(|row| (row.group, row.id, row.writes)).collect();
+    assert_eq!(rows, [(0, 0, 12_000), (1, 0, 12_000)]);
+
+    // All ids of a policy: four, of which the first two mean the same as none.
+    let typed = typed(&[groups, &["host.policy=write-hint"][..]].concat()).check().unwrap();
+    let setup = typed.policy_setup(0);
+    assert_eq!((setup.streams, setup.id_offset), (4, 2));
+    let error = support::typed(DEVICE, &["directives.kind=streams", "ftl.streams=1", "ftl.reclaim_groups=2"]);
+    let error = replay(&error.check().unwrap(), "uniform:count=10", &RunOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("fdp or direct with ftl.reclaim_groups"), "{error}");
+}
+
+#[test]
+fn a_reader_of_one_reclaim_group_is_not_held_up_by_the_collection_of_another() {
+    let trace = |name: &str, has_writer: bool, has_group: bool| {
+        let mut text = String::from("ts_us,op,offset,len,hint\n");
+        let hint = if has_group { 2 } else { 1 };
+        // What is read, and what is overwritten: together a group's share.
+        for at in 0..2800u64 {
+            let _ = writeln!(text, "{},W,{},4096,{hint}", at * 1000, (4000 + at) * 4096);
+        }
+        for at in 0..30_000u64 {
+            let time = 4_000_000 + at * 1000;
+            if has_writer {
+                let page = at.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 3500;
+                let _ = writeln!(text, "{time},W,{},4096,1", page * 4096);
+            }
+            if at % 4 == 0 {
+                let _ = writeln!(text, "{time},R,{},4096,0", (4000 + at * 7919 % 2800) * 4096);
+            }
+        }
+        let path = std::env::temp_dir().join(format!("nandscape-{}-{name}.csv", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let keys = ["directives.kind=fdp", "ftl.streams=1", "ftl.reclaim_groups=2", "workload.depth=0"];
+    let reads = |name: &str, has_writer, has_group| {
+        let run = run(&trace(name, has_writer, has_group), &keys);
+        (run.latency_ns.read.max, run)
+    };
+    let (alone, _) = reads("alone", false, true);
+    let (apart, run_apart) = reads("apart", true, true);
+    let (together, _) = reads("together", true, false);
+    assert!(run_apart.layer.gc.runs > 100, "there is collection: {:?}", run_apart.layer.gc);
+    // Groups share the channels.
+    assert!(apart < alone + alone / 2, "{apart} ns beside another group's collection, {alone} ns alone");
+    assert!(together > 3 * apart, "{together} ns in the same group, {apart} ns apart");
+}

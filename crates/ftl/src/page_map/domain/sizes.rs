@@ -10,6 +10,14 @@ impl Domain {
             + (self.marks.low_pages + self.marks.high_pages).div_ceil(2 * u64::from(self.pages_per_block))
     }
 
+    /// Pages of the host that a reclaim group takes: its share, and half of what is to spare.
+    pub fn most_live(&self) -> u64 {
+        let block = u64::from(self.pages_per_block);
+        let share = self.marks.shape.data_blocks * block;
+        let spare = u64::from(self.counts.good_blocks) * block;
+        share + spare.saturating_sub(share + self.marks.high_pages) / 2
+    }
+
     /// DRAM for logs and, with streams, for owners and pieces.
     pub fn log_bytes(&self) -> u64 {
         let slots = self.slots.len() * size_of::<Frontier>();

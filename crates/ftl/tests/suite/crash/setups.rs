@@ -59,6 +59,11 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
         "page-map" => &[
             ("page-map", &[("op", "0.5")], TINY),
             ("page-map streams", &[("op", "0.6"), ("streams", "2"), ("frontiers", "1")], (2, 18, 8, 512)),
+            (
+                "page-map groups",
+                &[("op", "1.0"), ("streams", "1"), ("frontiers", "1"), ("reclaim_groups", "2")],
+                (2, 24, 8, 512),
+            ),
             ("page-map shared", &[("op", "0.5"), ("gc_frontier", "shared"), ("victim", "fifo")], TINY),
             ("page-map steps", &[("op", "0.6"), ("gc_step", "2")], TINY),
             ("page-map static", &[("op", "1.0"), ("allocation", "static")], (2, 16, 8, 512)),

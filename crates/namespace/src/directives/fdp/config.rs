@@ -61,6 +61,16 @@ impl FdpConfiguration {
         group * self.handles.len() as u16 + handle
     }
 
+    /// Logs of all groups and handles.
+    pub const fn logs(&self) -> usize {
+        self.groups as usize * self.handles.len()
+    }
+
+    /// The group and handle of a log.
+    pub const fn of_log(&self, log: u16) -> (u16, u16) {
+        (log / self.handles.len() as u16, log % self.handles.len() as u16)
+    }
+
     /// The descriptor of log page 20h.
     fn encode(&self) -> Vec<u8> {
         let bytes = (64 + 4 * self.handles.len()).next_multiple_of(8);

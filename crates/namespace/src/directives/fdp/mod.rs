@@ -4,8 +4,8 @@
 //! The layer has a log for every reclaim group and handle (log = group x NRUH + handle), whose pieces are the
 //! reclaim units. A handle moves to another unit when its own is full, or when the host says so.
 //!
-//! What the standard leaves open: a write without a directive, or with an invalid identifier, goes to
-//! placement handle 0 in the group (namespace index modulo groups). Media bytes are bytes really programmed;
+//! What the standard leaves open: writes without a directive, or with an invalid identifier, go to placement
+//! handle 0, in all groups in turn. Media bytes are bytes really programmed;
 //! the part of a reclaim unit that was not written when the host moved the handle on is counted beside them,
 //! or as media bytes too with [`Tail::AsMedia`], as QEMU does.
 
@@ -84,9 +84,9 @@ pub enum Usage {
     Controller = 2,
 }
 
+/// What was written by a handle in a group.
 #[derive(Clone, Copy, Debug, Default)]
-struct Handle {
-    filter: Filter,
+struct Writes {
     written: Written,
     namespace: u32,
 }
@@ -108,7 +108,12 @@ pub struct Fdp {
     pub(super) configurations: Vec<FdpConfiguration>,
     active: Option<u8>,
     tail: Tail,
-    handles: Vec<Handle>,
+    /// Of each handle.
+    filters: Vec<Filter>,
+    /// To each log.
+    writes: Vec<Writes>,
+    /// Group of the next write without a valid identifier.
+    turn: u16,
     /// Some handle has [`EventType::MediaReallocated`] enabled.
     pub(super) wants_moves: bool,
     pub(super) host_events: EventLog,
@@ -122,12 +127,12 @@ pub struct Fdp {
 }
 
 state!(impl [] Fdp {
-    saved: wants_moves, host_events, controller_events, host_bytes, left_bytes, unplaced_bytes, invalid_pids, base;
-    tables: handles;
-    fixed: configurations, active, tail;
+    saved: turn, wants_moves, host_events, controller_events, host_bytes, left_bytes, unplaced_bytes, invalid_pids, base;
+    tables: writes;
+    fixed: configurations, active, tail, filters;
 });
 
-state!(impl [] Handle { saved: written, namespace; fixed: filter; });
+state!(impl [] Writes { saved: written, namespace; });
 state!(impl [] MediaBytes { saved: written, erased; });
 
 impl Fdp {
@@ -141,7 +146,9 @@ impl Fdp {
             configurations,
             active: None,
             tail,
-            handles: Vec::new(),
+            filters: Vec::new(),
+            writes: Vec::new(),
+            turn: 0,
             wants_moves: false,
             host_events: EventLog::default(),
             controller_events: EventLog::default(),
@@ -172,13 +179,15 @@ impl Fdp {
         let index = (cdw12 >> 8) as u8;
         if cdw12 & 1 == 0 {
             self.active = None;
-            self.handles.clear();
+            (self.filters, self.writes) = (Vec::new(), Vec::new());
         } else {
             let configuration =
                 self.configurations.get(usize::from(index)).ok_or(NvmeStatus::InvalidField)?;
-            self.handles = vec![Handle::default(); configuration.handles.len()];
+            self.filters = vec![Filter::default(); configuration.handles.len()];
+            self.writes = vec![Writes::default(); configuration.logs()];
             self.active = Some(index);
         }
+        self.turn = 0;
         self.wants_moves = false;
         (self.host_events, self.controller_events) = (EventLog::default(), EventLog::default());
         self.reset_counts(media);
@@ -189,8 +198,8 @@ impl Fdp {
     pub(super) fn reset_counts(&mut self, media: MediaBytes) {
         (self.host_bytes, self.left_bytes, self.unplaced_bytes, self.invalid_pids) = (0, 0, 0, 0);
         self.base = media;
-        for handle in &mut self.handles {
-            handle.written = Written::default();
+        for log in &mut self.writes {
+            log.written = Written::default();
         }
     }
 
@@ -232,24 +241,26 @@ impl Fdp {
         let (group, unit) = place.unwrap_or_else(|| {
             self.unplaced_bytes += bytes;
             let groups = self.active().map_or(1, |configuration| configuration.groups);
-            ((namespace % u32::from(groups)) as u16, handles.units[0])
+            let group = self.turn;
+            self.turn = if group + 1 < groups { group + 1 } else { 0 };
+            (group, handles.units[0])
         });
         if let (Some(pid), None) = (pid, place) {
             self.invalid_pid(namespace, unit, pid, at);
         }
         self.host_bytes += bytes;
-        let handle = &mut self.handles[usize::from(unit)];
-        handle.written.bytes += bytes;
-        handle.written.writes += 1;
-        handle.namespace = namespace;
         let log = self.active().map_or(0, |configuration| configuration.log(group, unit));
+        let writes = &mut self.writes[usize::from(log)];
+        writes.written.bytes += bytes;
+        writes.written.writes += 1;
+        writes.namespace = namespace;
         Route { log, renew: false }
     }
 
     #[cold]
     fn invalid_pid(&mut self, namespace: u32, unit: u16, pid: u16, at: SimTime) {
         self.invalid_pids += 1;
-        if self.handles[usize::from(unit)].filter.has(EventType::InvalidPid) {
+        if self.filters[usize::from(unit)].has(EventType::InvalidPid) {
             let event = Event::new(EventType::InvalidPid, at);
             self.host_events.push(Event { pid: Some(pid), nsid: Some(namespace + 1), ..event });
         }
@@ -277,7 +288,7 @@ impl Fdp {
         }
         self.left_bytes += left;
         let (group, unit) = place;
-        if self.handles[usize::from(unit)].filter.has(EventType::NotFullyWritten) {
+        if self.filters[usize::from(unit)].has(EventType::NotFullyWritten) {
             let (pid, nsid, place) = (Some(pid), Some(namespace + 1), Some((group, unit as u8)));
             self.host_events.push(Event { pid, nsid, place, ..Event::new(EventType::NotFullyWritten, at) });
         }
@@ -360,9 +371,9 @@ impl Fdp {
         let unit = *handles.units.get(usize::from(handle)).ok_or(NvmeStatus::InvalidField)?;
         let types: Option<Vec<EventType>> = types.iter().map(|code| EventType::from_code(*code)).collect();
         for event in types.ok_or(NvmeStatus::InvalidField)? {
-            self.handles[usize::from(unit)].filter.set(event, enable);
+            self.filters[usize::from(unit)].set(event, enable);
         }
-        self.wants_moves = self.handles.iter().any(|handle| handle.filter.has(EventType::MediaReallocated));
+        self.wants_moves = self.filters.iter().any(|filter| filter.has(EventType::MediaReallocated));
         Ok(())
     }
 
@@ -370,7 +381,7 @@ impl Fdp {
     pub(super) fn encode_event_types(&self, handles: &PlacementHandles, handle: u16) -> NvmeResult<Vec<u8>> {
         self.enabled()?;
         let unit = *handles.units.get(usize::from(handle)).ok_or(NvmeStatus::InvalidField)?;
-        let filter = self.handles[usize::from(unit)].filter;
+        let filter = self.filters[usize::from(unit)];
         Ok(EventType::ALL.iter().flat_map(|event| [event.code(), u8::from(filter.has(*event))]).collect())
     }
 
@@ -384,9 +395,9 @@ impl Fdp {
         }
     }
 
-    /// Namespace that wrote last and what was written, of every handle that was.
+    /// Namespace that wrote last and what was written, of every log that was.
     pub(super) fn written(&self) -> impl Iterator<Item = (u16, u32, Written)> + '_ {
-        let written = (0..).zip(&self.handles).filter(|(_, handle)| handle.written.writes > 0);
-        written.map(|(at, handle)| (at, handle.namespace, handle.written))
+        let written = (0..).zip(&self.writes).filter(|(_, log)| log.written.writes > 0);
+        written.map(|(log, writes)| (log, writes.namespace, writes.written))
     }
 }

@@ -27,7 +27,7 @@ pub struct FakeLogs {
 
 impl Logs for FakeLogs {
     fn log_status(&self, _: u16, _: u16) -> LogStatus {
-        LogStatus { piece_bytes: UNIT, room_bytes: self.room, pieces: 1, host_bytes: 0 }
+        LogStatus { piece_bytes: UNIT, room_bytes: self.room, pieces: 1, ..LogStatus::default() }
     }
 
     fn renew_log(&mut self, set: u16, log: u16) -> Result<u64, NamespaceError> {
