@@ -8,6 +8,8 @@ devices, e2fsprogs; pgbench besides for the loads of that name.
 
     tests/fstream/measure.py --binary target/release/nandscape [--loads files,pgbench,...] [--keep DIR]
     tests/fstream/measure.py --binary ... --loads amplification      metadata by kind on ext2, ext3 and ext4
+    tests/fstream/measure.py --binary ... --loads paced      files, transactions and operations a second at
+    the pace of the model, with the WAF of the same seconds
     tests/fstream/measure.py --binary ... --quick                    a short run that checks, but measures
     nothing
 
@@ -60,22 +62,21 @@ def geometry(mebibytes, op, unit_pages):
             f"device.page={PAGE}", "device.endurance=endless", f"ftl.capacity={mebibytes * MIB}"]
 
 
-class Served:
-    """A served device with a loop device over it, which writes a recording with kinds."""
+def settings(keys):
+    """Keys as options of the command."""
+    return [word for key in keys for word in ("--set", key)]
 
-    def __init__(self, arguments, scratch, name, mebibytes):
+
+class Served:
+    """A served device with a loop device over it."""
+
+    def __init__(self, arguments, scratch, name, mebibytes, options):
         self.arguments, self.mebibytes = arguments, mebibytes
-        self.trace = os.path.join(arguments.keep or scratch, f"{name}.csv")
-        if os.path.exists(self.trace):
-            os.unlink(self.trace)
         mount = os.path.join(scratch, f"{name}.fuse")
         self.mountpoint = os.path.join(scratch, f"{name}.mnt")
         os.makedirs(self.mountpoint, exist_ok=True)
-        # Twice the space of the replayed devices: the recording needs the writes, not the collection.
-        keys = [*geometry(mebibytes, 1, 64), "ftl.streams=4", "fs.classify=ext4", f"fs.record={self.trace}"]
-        command = [arguments.binary, "serve", "fuse", "--mount", mount, "--loop", "--json"]
-        for key in keys:
-            command += ["--set", key]
+        command = [arguments.binary, "serve", "fuse", "--mount", mount, "--loop", "--json",
+                   "--set", "fs.classify=ext4", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         # The document is printed once everything is ready; it ends with the only line that is a bracket.
         text = ""
@@ -88,6 +89,18 @@ class Served:
         self.device = json.loads(text)[0]["loop"]
         self.mounted = False
 
+    @classmethod
+    def recording(cls, arguments, scratch, name, mebibytes):
+        """One that writes a recording with kinds."""
+        trace = os.path.join(arguments.keep or scratch, f"{name}.csv")
+        if os.path.exists(trace):
+            os.unlink(trace)
+        # Twice the space of the replayed devices: the recording needs the writes, not the collection.
+        keys = [*geometry(mebibytes, 1, 64), "ftl.streams=4", f"fs.record={trace}"]
+        served = cls(arguments, scratch, name, mebibytes, settings(keys))
+        served.trace = trace
+        return served
+
     def make(self, kind, options=(), mount=()):
         """A new file system, mounted."""
         blocks = (self.mebibytes - 1) * MIB // PAGE
@@ -95,6 +108,10 @@ class Served:
         lazy = "lazy_itable_init=0,lazy_journal_init=0" if kind != "ext2" else "lazy_itable_init=0"
         run("mke2fs", "-q", "-F", "-t", kind, "-b", PAGE, "-m", "0", "-E", lazy, *options, self.device, blocks)
         run("mount", "-t", kind, *(["-o", ",".join(mount)] if mount else []), self.device, self.mountpoint)
+        self.mounted = True
+
+    def mount(self, kind, mount):
+        run("mount", "-t", kind, "-o", ",".join(mount), self.device, self.mountpoint)
         self.mounted = True
 
     def unmount(self):
@@ -203,6 +220,54 @@ class Files:
         return f"{steps} files"
 
 
+    def run_for(self, seconds):
+        end, steps = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            self.step()
+            steps += 1
+        return steps
+
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+
+class Rocks:
+    """Overwrites of a database of RocksDB, synced, by db_bench."""
+
+    def __init__(self, served, mebibytes):
+        self.served, self.keys = served, int(mebibytes * MIB * 0.45 / 416)
+        self.folder = os.path.join(served.mountpoint, "rocks")
+        self.bench("fillseq", "--use_existing_db=0")
+
+    def bench(self, name, *options):
+        return run("db_bench", f"--db={self.folder}", f"--benchmarks={name}", f"--num={self.keys}", "--value_size=400",
+                   "--compression_type=none", "--write_buffer_size=2097152", "--target_file_size_base=2097152",
+                   "--max_bytes_for_level_base=8388608", "--max_background_jobs=2", *options)
+
+    def overwrite(self, seconds):
+        out = self.bench("overwrite", "--use_existing_db=1", f"--duration={seconds}", "--threads=1")
+        line = next(line for line in out.splitlines() if line.startswith("overwrite"))
+        return float(line.split(";")[0].split("ops/sec")[0].split()[-1]) * seconds
+
+    def run(self, pages):
+        end, done = written_pages(self.served.device) + pages, 0
+        while written_pages(self.served.device) < end:
+            done += self.overwrite(5)
+        return f"{done:.0f} operations"
+
+    def run_for(self, seconds):
+        return self.overwrite(seconds)
+
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+
 class Pgbench:
     """PostgreSQL's TPC-B-like load."""
 
@@ -218,7 +283,7 @@ class Pgbench:
         with open(f"{self.data}/postgresql.conf", "a", encoding="ascii") as out:
             out.write("shared_buffers = 16MB\nmin_wal_size = 8MB\nmax_wal_size = 48MB\ncheckpoint_timeout = 30s\n"
                       "listen_addresses = ''\nautovacuum_naptime = 10s\n")
-        self.sql("pg_ctl", "-D", self.data, "-w", "-l", f"{self.data}/log", "-o", f"-k {self.socket}", "start")
+        self.start()
         self.sql("pgbench", "-h", self.socket, "-i", "-q", "-s", str(scale), "postgres")
 
     def sql(self, tool, *arguments):
@@ -229,10 +294,16 @@ class Pgbench:
         end = written_pages(self.served.device) + pages
         transactions = 0
         while written_pages(self.served.device) < end:
-            out = self.sql("pgbench", "-h", self.socket, "-n", "-c", "4", "-T", "4", "postgres")
-            done = next(line for line in out.splitlines() if "actually processed" in line)
-            transactions += int(done.split(":")[1].split("/")[0])
+            transactions += self.run_for(4)
         return f"{transactions} transactions"
+
+    def run_for(self, seconds):
+        out = self.sql("pgbench", "-h", self.socket, "-n", "-c", "4", "-T", str(seconds), "postgres")
+        done = next(line for line in out.splitlines() if "actually processed" in line)
+        return int(done.split(":")[1].split("/")[0])
+
+    def start(self):
+        self.sql("pg_ctl", "-D", self.data, "-w", "-l", f"{self.data}/log", "-o", f"-k {self.socket}", "start")
 
     def stop(self):
         self.sql("pg_ctl", "-D", self.data, "-m", "fast", "-w", "stop")
@@ -308,8 +379,7 @@ def lifetimes(trace, first, last):
 
 def replay(arguments, trace, mebibytes, streams, keys, limit, op):
     command = [arguments.binary, "replay", trace, "--json", "--depth", "32", "--limit", str(limit)]
-    for key in [*geometry(mebibytes, op, arguments.unit_pages), f"ftl.streams={streams}", *keys]:
-        command += ["--set", key]
+    command += settings([*geometry(mebibytes, op, arguments.unit_pages), f"ftl.streams={streams}", *keys])
     result = json.loads(run(*command))
     return result["flash"]["programs"], result["host"]["write_pages"]
 
@@ -335,7 +405,7 @@ LOADS = {
 def record(name, arguments, scratch, mebibytes):
     """Runs a load on a served device; the recording, what was done, and what the classifier had wrong."""
     pages = mebibytes * MIB // PAGE
-    served = Served(arguments, scratch, name, mebibytes)
+    served = Served.recording(arguments, scratch, name, mebibytes)
     postgres = None
     try:
         kind, options, mount = LOADS[name]
@@ -435,7 +505,7 @@ def metadata(arguments, scratch):
     """[OFTL fig 7]: bytes of each kind over the bytes that programs wrote."""
     mebibytes = 128
     count = 400 if arguments.quick else 6000
-    served = Served(arguments, scratch, "amplification", mebibytes)
+    served = Served.recording(arguments, scratch, "amplification", mebibytes)
     cases, written = [], []
     try:
         for kind in ["ext2", "ext3", "ext4"]:
@@ -462,11 +532,81 @@ def metadata(arguments, scratch):
         print(f"| {case} | " + " | ".join(f"{counts[c] / written[number]:.4f}" for c in columns) + " |")
 
 
+# What is measured, and the unit of it.
+PACED = {"files": "files", "files-journal": "files", "pgbench": "transactions", "rocksdb": "operations"}
+# Name, streams of the device, fs.streams.
+LIVE = [("one log", 0, "none"), ("journal apart", 1, "journal=1"),
+        ("journal, other metadata", 2, "journal=1,superblock=2,group-descriptors=2,block-bitmap=2,inode-bitmap=2,"
+         "inode-table=2,directory=2"), ("four classes", 4, "prototype")]
+
+
+def paced_run(name, arguments, scratch, streams, mapping):
+    """Events a second at the model's pace, and programs over host pages of the same seconds."""
+    mebibytes = 64 if arguments.quick else DEVICE_MIB
+    pages = mebibytes * MIB // PAGE
+    # In memory, so that the time of a flush is the model's.
+    image = os.path.join("/dev/shm", f"nandscape-fstream-{os.getpid()}.nand")
+    # A die of fast flash: its programs take 16 MB/s at most, far less than a loop device over FUSE does.
+    keys = [*geometry(mebibytes, arguments.op[0], arguments.unit_pages), f"ftl.streams={streams}", f"fs.streams={mapping}",
+            "device.timing.program=250us", "device.timing.read=50us", "device.timing.erase=3ms"]
+    options = ["--image", image, *settings(keys)]
+    served = Served(arguments, scratch, f"paced-{name}", mebibytes, options)
+    try:
+        kind, made, mount = LOADS.get(name, ("ext4", [], ["nodiscard"]))
+        served.make(kind, ["-N", str(mebibytes * 128), "-J", f"size={max(4, mebibytes // 24)}", *made], mount)
+        if name.startswith("files"):
+            act = Files(served, live=mebibytes * 10, seed=1)
+            fill(served, 0.55, 12 << 10)
+            while len(act.files) < act.live - 1:
+                act.step()
+        elif name == "pgbench":
+            act = Pgbench(served, scale=1 if arguments.quick else 8)
+        else:
+            act = Rocks(served, mebibytes)
+        if name != "rocksdb":
+            fill_more(served)
+        act.run(pages // 4 if arguments.quick else arguments.capacities * pages)
+        act.stop()
+        served.unmount()
+        served.stop()
+        served = Served(arguments, scratch, f"paced-{name}", mebibytes, ["--pace", *options])
+        served.mount(kind, mount)
+        act.served = served
+        act.start()
+        run(arguments.binary, "control", "--quiet", "reset")
+        done = act.run_for(5 if arguments.quick else arguments.seconds)
+        counts = json.loads(run(arguments.binary, "stat", "--json"))
+        act.stop()
+        served.unmount()
+        served.stop()
+    finally:
+        served.give_up()
+        if os.path.exists(image):
+            os.unlink(image)
+    return done / (5 if arguments.quick else arguments.seconds), counts
+
+
+def paced(arguments, scratch):
+    """Live loads with each mapping, at the pace of the model."""
+    for name, unit in PACED.items():
+        if name == "rocksdb" and not shutil.which("db_bench") or name == "pgbench" and not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
+            print(f"SKIP: {name}: db_bench (package rocksdb-tools) or PostgreSQL (package postgresql) is absent")
+            continue
+        first = None
+        for title, streams, mapping in LIVE:
+            rate, counts = paced_run(name, arguments, scratch, streams, mapping)
+            first = first or rate
+            pace = counts["pace"]
+            print(f"| {name} | {title} | {rate:.1f} {unit}/s | {rate / first - 1:+.1%} | {counts['waf']:.3f} |"
+                  f" {pace['late'] / pace['answers']:.1%} late |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default="target/release/nandscape")
     parser.add_argument("--loads", default="files,files-discard,files-journal,pgbench,pgbench-discard,amplification")
     parser.add_argument("--keep", help="folder in which the recordings stay")
+    parser.add_argument("--seconds", type=int, default=60, help="length of a paced run")
     parser.add_argument("--op", type=lambda text: [float(x) for x in text.split(",")], default=[0.07, 0.28],
                         help="over-provisioning of the replayed devices")
     parser.add_argument("--capacities", type=int, default=4,
@@ -488,8 +628,10 @@ def main():
         for name in arguments.loads.split(","):
             if name == "amplification":
                 metadata(arguments, scratch)
+            elif name == "paced":
+                paced(arguments, scratch)
             elif name not in LOADS:
-                raise SystemExit(f"--loads {name}: expected some of {', '.join(LOADS)}, amplification")
+                raise SystemExit(f"--loads {name}: expected some of {', '.join(LOADS)}, amplification, paced")
             elif name.startswith("pgbench") and not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
                 print(f"SKIP: PostgreSQL (package postgresql) is absent: {name} was not measured")
             else:

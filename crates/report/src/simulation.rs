@@ -52,6 +52,10 @@ pub fn render_simulations_text(rows: &[Row], width: Option<usize>) -> String {
     column(Head::number("miss ratio", "writes", ""), &|row| {
         ratio(accesses(row).write_misses, accesses(row).write_hits)
     });
+    column(Head::number("policy", "writes", "").weighing(Weight::Minor), &|row| {
+        let each = |writes: u64| writes as f64 / row.requests.max(1) as f64;
+        row.policy_writes.map_or_else(|| "-".to_owned(), |writes| format!("{:.2}", each(writes)))
+    });
     column(Head::number("", "M/s", "").weighing(Weight::Minor), &|row| {
         format!("{:.1}", row.requests_per_wall_s / 1e6)
     });

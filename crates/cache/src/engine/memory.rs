@@ -42,7 +42,7 @@ impl<E: Eviction> Cache<E> {
             slots: directory.slots.memory_bytes(),
             marks: durability.reuse.marks_bytes() + directory.pinned.memory_bytes(),
             metadata: durability.memory_bytes(),
-            policies: directory.policies.iter().map(Eviction::memory_bytes).sum(),
+            policies: directory.policies.iter().map(|policy| policy.footprint().bytes).sum(),
             admission: self.gate.admission.as_ref().map_or(0, |admission| admission.memory_bytes()),
             dirty: self.writeback.memory_bytes(),
             steps: self.timeline.memory_bytes(),

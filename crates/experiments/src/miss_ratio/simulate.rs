@@ -114,6 +114,7 @@ impl Run {
         let counts = match &self.work {
             Work::Online(simulation) => {
                 self.row.memory_bytes = simulation.memory_bytes();
+                self.row.policy_writes = Some(simulation.policy_writes());
                 simulation.counts()
             }
             Work::AtTheEnd => {

@@ -1,8 +1,9 @@
 //! Adaptive replacement.
 
 use super::ghost::Ghost;
-use super::lists::{Links, List, bytes_of};
-use super::{Build, Eviction};
+use super::lists::{Links, List};
+use super::table::Table;
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
@@ -15,8 +16,8 @@ pub struct Arc {
     often: List,
     once_names: Ghost,
     often_names: Ghost,
-    keys: Vec<u64>,
-    is_often: Vec<bool>,
+    keys: Table<u64>,
+    is_often: Table<bool>,
     slots: u32,
     /// How long `once` should be.
     target: f64,
@@ -44,8 +45,8 @@ impl Build for Arc {
             often: List::new(),
             once_names: Ghost::new(slots),
             often_names: Ghost::new(slots.saturating_mul(2)),
-            keys: vec![0; slots as usize],
-            is_often: vec![false; slots as usize],
+            keys: Table::of(0, slots),
+            is_often: Table::of(false, slots),
             slots,
             target: 0.0,
             returning: None,
@@ -158,8 +159,8 @@ impl Eviction for Arc {
         self.often.len()
     }
 
-    fn memory_bytes(&self) -> u64 {
-        let names = self.once_names.memory_bytes() + self.often_names.memory_bytes();
-        self.links.memory_bytes() + names + bytes_of(&self.keys) + bytes_of(&self.is_often)
+    fn footprint(&self) -> Footprint {
+        let names = self.once_names.footprint() + self.often_names.footprint();
+        self.links.footprint() + names + self.keys.footprint() + self.is_often.footprint()
     }
 }

@@ -1,9 +1,9 @@
 //! All blocks in one list by age: what the policies have in common that need no more than this.
 
 use super::lists::{Links, List};
-use super::{Build, Eviction};
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
-use nandscape_core::{Info, Params};
+use nandscape_core::{Info, Key, Params};
 use std::marker::PhantomData;
 
 /// What a policy decides over a list by age.
@@ -12,8 +12,19 @@ pub trait Order: Clone + std::fmt::Debug {
     const INFO: Info;
     /// A block becomes the youngest when it is asked for, and not only when it comes.
     const HITS_RENEW: bool;
-    /// The youngest leaves first, not the oldest.
-    const YOUNGEST_LEAVES: bool;
+    /// Which block leaves next.
+    const LEAVES: Leaves;
+}
+
+/// The end at which blocks leave.
+#[derive(Clone, Copy, Debug)]
+pub enum Leaves {
+    /// The oldest.
+    Oldest,
+    /// The youngest.
+    Youngest,
+    /// The oldest, but at this share of the evictions the youngest.
+    Both(Key<f64>),
 }
 
 /// The policy of an order.
@@ -21,22 +32,36 @@ pub trait Order: Clone + std::fmt::Debug {
 pub struct ByAge<O> {
     links: Links,
     list: List,
+    /// Evictions that are due at the young end with each, and that are due by now.
+    share: f64,
+    due: f64,
     order: PhantomData<O>,
 }
 
 impl<O: Order> Build for ByAge<O> {
     const INFO: Info = O::INFO;
 
-    fn new(slots: u32, _: &Params, _: u64) -> Self {
-        Self { links: Links::new(slots), list: List::new(), order: PhantomData }
+    fn new(slots: u32, params: &Params, _: u64) -> Self {
+        let share = if let Leaves::Both(share) = O::LEAVES { params.get(share) } else { 0.0 };
+        Self { links: Links::new(slots), list: List::new(), share, due: 0.0, order: PhantomData }
     }
 }
 
 impl<O: Order> ByAge<O> {
+    #[inline]
+    fn takes_youngest(&self) -> bool {
+        match O::LEAVES {
+            Leaves::Oldest => false,
+            Leaves::Youngest => true,
+            Leaves::Both(_) => self.due + self.share >= 1.0,
+        }
+    }
+
     /// The next to leave of those that `may`.
     #[inline]
     fn next(&self, may: impl FnMut(u32) -> bool) -> Option<u32> {
-        if O::YOUNGEST_LEAVES { self.list.last(&self.links, may) } else { self.list.first(&self.links, may) }
+        let Self { list, links, .. } = self;
+        if self.takes_youngest() { list.last(links, may) } else { list.first(links, may) }
     }
 }
 
@@ -54,6 +79,10 @@ impl<O: Order> Eviction for ByAge<O> {
     #[inline]
     fn evict(&mut self, may: impl FnMut(u32) -> bool) -> Option<u32> {
         let slot = self.next(may)?;
+        if matches!(O::LEAVES, Leaves::Both(_)) {
+            let taken = if self.takes_youngest() { 1.0 } else { 0.0 };
+            self.due += self.share - taken;
+        }
         self.list.unlink(&mut self.links, slot);
         Some(slot)
     }
@@ -75,7 +104,7 @@ impl<O: Order> Eviction for ByAge<O> {
         self.next(|slot| !each(slot));
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes()
+    fn footprint(&self) -> Footprint {
+        self.links.footprint()
     }
 }

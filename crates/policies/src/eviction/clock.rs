@@ -1,7 +1,8 @@
 //! Second chance.
 
-use super::lists::{Links, List, NIL, bytes_of};
-use super::{Build, Eviction};
+use super::lists::{Links, List, NIL};
+use super::table::Table;
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
@@ -10,7 +11,7 @@ use nandscape_core::{Info, Params};
 pub struct Clock {
     links: Links,
     list: List,
-    asked: Vec<bool>,
+    asked: Table<bool>,
 }
 
 impl Build for Clock {
@@ -22,7 +23,7 @@ impl Build for Clock {
     };
 
     fn new(slots: u32, _: &Params, _: u64) -> Self {
-        Self { links: Links::new(slots), list: List::new(), asked: vec![false; slots as usize] }
+        Self { links: Links::new(slots), list: List::new(), asked: Table::of(false, slots) }
     }
 }
 
@@ -71,7 +72,7 @@ impl Eviction for Clock {
         self.list.visit(&self.links, each);
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes() + bytes_of(&self.asked)
+    fn footprint(&self) -> Footprint {
+        self.links.footprint() + self.asked.footprint()
     }
 }

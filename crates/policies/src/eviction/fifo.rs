@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::by_age::{ByAge, Order};
+use super::by_age::{ByAge, Leaves, Order};
 use nandscape_core::Info;
 
 /// The block that came first leaves first.
@@ -18,5 +18,5 @@ impl Order for FirstIn {
         params: &[],
     };
     const HITS_RENEW: bool = false;
-    const YOUNGEST_LEAVES: bool = false;
+    const LEAVES: Leaves = Leaves::Oldest;
 }

@@ -1,5 +1,6 @@
 //! Names of blocks that have left, in order of leaving.
 
+use super::table::Footprint;
 use crate::hash::KeyMap;
 use std::collections::VecDeque;
 
@@ -14,13 +15,15 @@ pub(crate) struct Ghost {
     first: u64,
     places: KeyMap,
     max: usize,
+    /// Entries of both that were written.
+    written: u64,
 }
 
 impl Ghost {
     /// A queue of at most `max` names.
     pub(crate) fn new(max: u32) -> Self {
         let max = max as usize;
-        Self { ring: VecDeque::new(), first: 0, places: KeyMap::default(), max }
+        Self { ring: VecDeque::new(), first: 0, places: KeyMap::default(), max, written: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -40,6 +43,7 @@ impl Ghost {
         }
         self.places.insert(key, self.first + self.ring.len() as u64);
         self.ring.push_back(Some(key));
+        self.written += 2;
     }
 
     /// Drops the oldest name.
@@ -48,6 +52,7 @@ impl Ghost {
             self.first += 1;
             if let Some(key) = name {
                 self.places.remove(&key);
+                self.written += 1;
                 return;
             }
         }
@@ -57,6 +62,7 @@ impl Ghost {
     pub(crate) fn take(&mut self, key: u64) -> bool {
         let Some(place) = self.places.remove(&key) else { return false };
         self.ring[(place - self.first) as usize] = None;
+        self.written += 2;
         true
     }
 
@@ -66,9 +72,11 @@ impl Ghost {
         for (index, key) in self.ring.iter().flatten().enumerate() {
             self.places.insert(*key, self.first + index as u64);
         }
+        self.written += 2 * self.ring.len() as u64;
     }
 
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.ring.capacity() * size_of::<Option<u64>>()) as u64 + self.places.allocation_size() as u64
+    pub(crate) fn footprint(&self) -> Footprint {
+        let ring = self.ring.capacity() * size_of::<Option<u64>>();
+        Footprint { bytes: (ring + self.places.allocation_size()) as u64, written: self.written }
     }
 }

@@ -1,7 +1,8 @@
 //! Low inter-reference recency set.
 
-use super::lists::{Links, List, NIL, bytes_of};
-use super::{Build, Eviction, part};
+use super::lists::{Links, List, NIL};
+use super::table::Table;
+use super::{Build, Eviction, Footprint, part};
 use crate::hash::KeyMap;
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
@@ -21,8 +22,9 @@ pub struct Lirs {
     queue: List,
     names: List,
     unused: List,
-    nodes: Vec<Node>,
+    nodes: Table<Node>,
     place_of_name: KeyMap,
+    names_written: u64,
     low: u32,
     low_max: u32,
     slots: u32,
@@ -66,8 +68,9 @@ impl Build for Lirs {
             queue: List::new(),
             names: List::new(),
             unused,
-            nodes: vec![Node::default(); nodes as usize],
+            nodes: Table::of(Node::default(), nodes),
             place_of_name: KeyMap::default(),
+            names_written: 0,
             low: 0,
             low_max: slots - high.min(slots),
             slots,
@@ -103,6 +106,7 @@ impl Lirs {
     /// A name is not needed any more.
     fn forget(&mut self, name: u32) {
         self.place_of_name.remove(&self.nodes[name as usize].key);
+        self.names_written += 1;
         self.names.unlink(&mut self.queue_links, name);
         self.unused.push_young(&mut self.queue_links, name);
     }
@@ -145,6 +149,7 @@ impl Lirs {
         self.stack.relabel(&mut self.stack_links, slot, name);
         self.nodes[slot as usize].is_stacked = false;
         self.place_of_name.insert(self.nodes[name as usize].key, u64::from(name));
+        self.names_written += 1;
     }
 }
 
@@ -229,8 +234,9 @@ impl Eviction for Lirs {
         self.low
     }
 
-    fn memory_bytes(&self) -> u64 {
-        let links = self.stack_links.memory_bytes() + self.queue_links.memory_bytes();
-        links + bytes_of(&self.nodes) + self.place_of_name.allocation_size() as u64
+    fn footprint(&self) -> Footprint {
+        let links = self.stack_links.footprint() + self.queue_links.footprint();
+        let bytes = self.place_of_name.allocation_size() as u64;
+        links + self.nodes.footprint() + Footprint { bytes, written: self.names_written }
     }
 }

@@ -1,37 +1,34 @@
 //! Lists over slots: flat arrays of links, so that a policy holds no pointers and allocates nothing after it
 //! was made.
 
+use super::table::Table;
+
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// The neighbours of every slot, which is in one list at most.
-#[derive(Clone, Debug)]
-pub(crate) struct Links(Vec<Link>);
+pub(crate) type Links = Table<Link>;
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+pub(crate) struct Link {
     older: u32,
     younger: u32,
 }
 
 impl Links {
     pub(crate) fn new(slots: u32) -> Self {
-        Self(vec![Link { older: NIL, younger: NIL }; slots as usize])
+        Self::of(Link { older: NIL, younger: NIL }, slots)
     }
 
     /// The neighbour that came later.
     #[inline]
     pub(crate) fn younger(&self, slot: u32) -> u32 {
-        self.0[slot as usize].younger
+        self[slot as usize].younger
     }
 
     /// The neighbour that came earlier.
     #[inline]
     pub(crate) fn older(&self, slot: u32) -> u32 {
-        self.0[slot as usize].older
-    }
-
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        bytes_of(&self.0)
+        self[slot as usize].older
     }
 }
 
@@ -64,11 +61,11 @@ impl List {
 
     #[inline]
     pub(crate) fn push_young(&mut self, links: &mut Links, slot: u32) {
-        links.0[slot as usize] = Link { older: self.young, younger: NIL };
+        links[slot as usize] = Link { older: self.young, younger: NIL };
         if self.young == NIL {
             self.old = slot;
         } else {
-            links.0[self.young as usize].younger = slot;
+            links[self.young as usize].younger = slot;
         }
         self.young = slot;
         self.len += 1;
@@ -76,7 +73,7 @@ impl List {
 
     #[inline]
     pub(crate) fn unlink(&mut self, links: &mut Links, slot: u32) {
-        let Link { older, younger } = links.0[slot as usize];
+        let Link { older, younger } = links[slot as usize];
         self.join(links, older, younger);
         self.len -= 1;
     }
@@ -86,12 +83,12 @@ impl List {
         if older == NIL {
             self.old = younger;
         } else {
-            links.0[older as usize].younger = younger;
+            links[older as usize].younger = younger;
         }
         if younger == NIL {
             self.young = older;
         } else {
-            links.0[younger as usize].older = older;
+            links[younger as usize].older = older;
         }
     }
 
@@ -104,17 +101,17 @@ impl List {
     }
 
     pub(crate) fn relabel(&mut self, links: &mut Links, from: u32, to: u32) {
-        let Link { older, younger } = links.0[from as usize];
-        links.0[to as usize] = Link { older, younger };
+        let Link { older, younger } = links[from as usize];
+        links[to as usize] = Link { older, younger };
         if older == NIL {
             self.old = to;
         } else {
-            links.0[older as usize].younger = to;
+            links[older as usize].younger = to;
         }
         if younger == NIL {
             self.young = to;
         } else {
-            links.0[younger as usize].older = to;
+            links[younger as usize].older = to;
         }
     }
 
@@ -150,8 +147,4 @@ impl List {
         self.unlink(links, slot);
         Some(slot)
     }
-}
-
-pub(crate) fn bytes_of<T>(items: &Vec<T>) -> u64 {
-    (items.capacity() * size_of::<T>()) as u64
 }

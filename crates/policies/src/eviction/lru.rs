@@ -1,6 +1,6 @@
 //! Least recently used.
 
-use super::by_age::{ByAge, Order};
+use super::by_age::{ByAge, Leaves, Order};
 use nandscape_core::Info;
 
 /// The block that was not asked for for longest leaves.
@@ -18,5 +18,5 @@ impl Order for LeastRecent {
         params: &[],
     };
     const HITS_RENEW: bool = true;
-    const YOUNGEST_LEAVES: bool = false;
+    const LEAVES: Leaves = Leaves::Oldest;
 }

@@ -12,6 +12,7 @@ mod ghost;
 pub mod lirs;
 mod lists;
 pub mod lru;
+pub mod lru_mru;
 pub mod mq;
 pub mod mru;
 mod names;
@@ -21,6 +22,7 @@ pub mod s3_fifo;
 pub mod s3_fifo_compact;
 pub mod sieve;
 pub mod smq;
+mod table;
 #[cfg(test)]
 mod tests;
 pub mod two_list;
@@ -28,6 +30,7 @@ pub mod two_q;
 pub mod w_tiny_lfu;
 
 pub use registry::{AnyEviction, EVICTIONS, EvictionSpec, Visit, visit};
+pub use table::Footprint;
 
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
@@ -91,8 +94,8 @@ pub trait Eviction {
         (0, 0)
     }
 
-    /// Memory held, in bytes.
-    fn memory_bytes(&self) -> u64;
+    /// Memory that it holds, and what it wrote there.
+    fn footprint(&self) -> Footprint;
 }
 
 /// So many of the slots, rounded down.

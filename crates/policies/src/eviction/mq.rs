@@ -1,7 +1,8 @@
 //! The multi-queue of the first dm-cache of Linux.
 
-use super::lists::{Links, List, NIL, bytes_of};
-use super::{Build, Eviction};
+use super::lists::{Links, List, NIL};
+use super::table::Table;
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
 
@@ -19,7 +20,7 @@ use nandscape_core::{Info, Params, keys};
 pub struct Mq {
     links: Links,
     levels: Vec<List>,
-    counts: Vec<Count>,
+    counts: Table<Count>,
     hits_max: u32,
     generation: u32,
     lifetime: u32,
@@ -59,7 +60,7 @@ impl Build for Mq {
         Self {
             links: Links::new(slots),
             levels: vec![List::new(); levels.into()],
-            counts: vec![Count { hits: 1, generation: 0 }; slots as usize],
+            counts: Table::of(Count { hits: 1, generation: 0 }, slots),
             hits_max: u32::MAX >> (32 - u32::from(levels)),
             generation: 0,
             lifetime: params.get(LIFETIME),
@@ -156,7 +157,7 @@ impl Eviction for Mq {
         let _ = self.levels.iter().all(|list| list.visit(&self.links, each));
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes() + bytes_of(&self.levels) + bytes_of(&self.counts)
+    fn footprint(&self) -> Footprint {
+        self.links.footprint() + self.counts.footprint()
     }
 }

@@ -1,6 +1,6 @@
 //! Most recently used.
 
-use super::by_age::{ByAge, Order};
+use super::by_age::{ByAge, Leaves, Order};
 use nandscape_core::Info;
 
 /// The block that was asked for last leaves.
@@ -18,5 +18,5 @@ impl Order for MostRecent {
         params: &[],
     };
     const HITS_RENEW: bool = true;
-    const YOUNGEST_LEAVES: bool = true;
+    const LEAVES: Leaves = Leaves::Youngest;
 }

@@ -1,5 +1,6 @@
 //! Names of blocks that have left, as fingerprints.
 
+use super::table::Table;
 use crate::hash::mix;
 use crate::key::BlockKey;
 
@@ -15,7 +16,7 @@ const PER_BUCKET: u32 = 11;
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     /// The youngest in the lowest bits; 0 where there is none.
-    buckets: Vec<u128>,
+    pub(crate) buckets: Table<u128>,
     mask: u128,
 }
 
@@ -23,7 +24,7 @@ impl Names {
     pub(crate) fn new(max: u32) -> Self {
         let buckets = max.div_ceil(PER_BUCKET);
         let each = if buckets == 0 { 0 } else { max.div_ceil(buckets) };
-        Self { buckets: vec![0; buckets as usize], mask: (1 << (each * BITS)) - 1 }
+        Self { buckets: Table::of(0, buckets), mask: (1 << (each * BITS)) - 1 }
     }
 
     #[inline]
@@ -64,9 +65,5 @@ impl Names {
         let younger = *names & ((1 << shift) - 1);
         *names = *names >> BITS >> shift << shift | younger;
         true
-    }
-
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.buckets.capacity() * size_of::<u128>()) as u64
     }
 }

@@ -1,7 +1,8 @@
 //! Any block.
 
-use super::lists::{NIL, bytes_of};
-use super::{Build, Eviction};
+use super::lists::NIL;
+use super::table::Table;
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
 use nandscape_core::{Info, Params};
@@ -9,9 +10,9 @@ use nandscape_core::{Info, Params};
 /// A block that is drawn leaves.
 #[derive(Clone, Debug)]
 pub struct Rand {
-    used: Vec<u32>,
+    used: Table<u32>,
     /// Where each slot is in `used`.
-    place: Vec<u32>,
+    place: Table<u32>,
     rng: Xoshiro256PlusPlus,
 }
 
@@ -24,7 +25,7 @@ impl Build for Rand {
     };
 
     fn new(slots: u32, _: &Params, seed: u64) -> Self {
-        Self { used: Vec::with_capacity(slots as usize), place: vec![NIL; slots as usize], rng: seeded(seed) }
+        Self { used: Table::with_capacity(slots), place: Table::of(NIL, slots), rng: seeded(seed) }
     }
 }
 
@@ -68,7 +69,7 @@ impl Eviction for Rand {
         self.place[to as usize] = place;
     }
 
-    fn memory_bytes(&self) -> u64 {
-        bytes_of(&self.used) + bytes_of(&self.place)
+    fn footprint(&self) -> Footprint {
+        self.used.footprint() + self.place.footprint()
     }
 }

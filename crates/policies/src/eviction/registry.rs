@@ -1,6 +1,6 @@
 //! The list of policies.
 
-use super::{Build, Eviction};
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::{Info, ParamError, Params, registry};
 use std::collections::BTreeMap;
@@ -82,8 +82,8 @@ macro_rules! policies {
                 match self { $(Self::$policy(policy) => policy.moves()),* }
             }
 
-            fn memory_bytes(&self) -> u64 {
-                match self { $(Self::$policy(policy) => policy.memory_bytes()),* }
+            fn footprint(&self) -> Footprint {
+                match self { $(Self::$policy(policy) => policy.footprint()),* }
             }
         }
 
@@ -100,6 +100,7 @@ macro_rules! policies {
 policies! {
     fifo::Fifo,
     lru::Lru,
+    lru_mru::LruMru,
     mru::Mru,
     rand::Rand,
     clock::Clock,

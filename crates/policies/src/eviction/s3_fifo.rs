@@ -1,8 +1,9 @@
 //! Three queues: small, main and names.
 
 use super::ghost::Ghost;
-use super::lists::{Links, List, NIL, bytes_of};
-use super::{Build, Eviction, part};
+use super::lists::{Links, List, NIL};
+use super::table::Table;
+use super::{Build, Eviction, Footprint, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
 
@@ -14,9 +15,9 @@ pub struct S3Fifo {
     small: List,
     main: List,
     ghost: Ghost,
-    keys: Vec<u64>,
+    keys: Table<u64>,
     /// Hits up to 3, and whether the block is in the main queue.
-    state: Vec<State>,
+    state: Table<State>,
     main_share: u32,
     promote: u8,
     /// The block of the last miss, if its name was remembered.
@@ -54,8 +55,8 @@ impl Build for S3Fifo {
             small: List::new(),
             main: List::new(),
             ghost: Ghost::new(part(slots, params.get(GHOST))),
-            keys: vec![0; slots as usize],
-            state: vec![State::default(); slots as usize],
+            keys: Table::of(0, slots),
+            state: Table::of(State::default(), slots),
             main_share: slots - part(slots, params.get(SMALL)),
             promote: params.get(PROMOTE),
             returning: None,
@@ -155,7 +156,8 @@ impl Eviction for S3Fifo {
         self.main.len()
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes() + self.ghost.memory_bytes() + bytes_of(&self.keys) + bytes_of(&self.state)
+    fn footprint(&self) -> Footprint {
+        let tables = self.keys.footprint() + self.state.footprint();
+        self.links.footprint() + self.ghost.footprint() + tables
     }
 }

@@ -2,7 +2,8 @@
 
 use super::names::Names;
 use super::s3_fifo::{self, GHOST, PROMOTE, SMALL};
-use super::{Build, Eviction, part};
+use super::table::Table;
+use super::{Build, Eviction, Footprint, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
@@ -61,7 +62,7 @@ impl Build for S3FifoCompact {
 /// Four bits for each slot: 0 where it is empty, 1 to 7 in the small queue, 8 to 15 in the main one.
 #[derive(Clone, Debug)]
 struct States {
-    words: Vec<u64>,
+    words: Table<u64>,
     slots: u32,
 }
 
@@ -81,7 +82,7 @@ const SMALL_STATES: u8 = 6;
 
 impl States {
     fn new(slots: u32) -> Self {
-        Self { words: vec![0; slots.div_ceil(PER_WORD) as usize], slots }
+        Self { words: Table::of(0, slots.div_ceil(PER_WORD)), slots }
     }
 
     #[inline]
@@ -244,7 +245,7 @@ impl Eviction for S3FifoCompact {
         self.main.len
     }
 
-    fn memory_bytes(&self) -> u64 {
-        (self.states.words.capacity() * size_of::<u64>()) as u64 + self.names.memory_bytes()
+    fn footprint(&self) -> Footprint {
+        self.states.words.footprint() + self.names.buckets.footprint()
     }
 }

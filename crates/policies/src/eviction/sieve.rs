@@ -1,7 +1,8 @@
 //! A hand that passes over what was asked for.
 
-use super::lists::{Links, List, NIL, bytes_of};
-use super::{Build, Eviction};
+use super::lists::{Links, List, NIL};
+use super::table::Table;
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params};
 
@@ -11,7 +12,7 @@ use nandscape_core::{Info, Params};
 pub struct Sieve {
     links: Links,
     list: List,
-    asked: Vec<bool>,
+    asked: Table<bool>,
     hand: u32,
 }
 
@@ -24,7 +25,7 @@ impl Build for Sieve {
     };
 
     fn new(slots: u32, _: &Params, _: u64) -> Self {
-        Self { links: Links::new(slots), list: List::new(), asked: vec![false; slots as usize], hand: NIL }
+        Self { links: Links::new(slots), list: List::new(), asked: Table::of(false, slots), hand: NIL }
     }
 }
 
@@ -88,7 +89,7 @@ impl Eviction for Sieve {
         }
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes() + bytes_of(&self.asked)
+    fn footprint(&self) -> Footprint {
+        self.links.footprint() + self.asked.footprint()
     }
 }

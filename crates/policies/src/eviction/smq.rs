@@ -1,7 +1,8 @@
 //! The stochastic multi-queue of Linux's dm-cache.
 
-use super::lists::{Links, List, NIL, bytes_of};
-use super::{Build, Eviction};
+use super::lists::{Links, List, NIL};
+use super::table::Table;
+use super::{Build, Eviction, Footprint};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
 
@@ -14,9 +15,9 @@ use nandscape_core::{Info, Params, keys};
 pub struct Smq {
     links: Links,
     levels: Vec<List>,
-    level: Vec<u8>,
+    level: Table<u8>,
     /// Whether the block was hit in this period.
-    is_hit: Vec<bool>,
+    is_hit: Table<bool>,
     used: u32,
     asked: u64,
     period: u64,
@@ -39,8 +40,8 @@ impl Build for Smq {
         Self {
             links: Links::new(slots),
             levels: vec![List::new(); params.get(LEVELS).into()],
-            level: vec![0; slots as usize],
-            is_hit: vec![false; slots as usize],
+            level: Table::of(0, slots),
+            is_hit: Table::of(false, slots),
             used: 0,
             asked: 0,
             period: params.get(PERIOD) * u64::from(slots.max(1)),
@@ -139,7 +140,7 @@ impl Eviction for Smq {
         let _ = self.levels.iter().all(|list| list.visit(&self.links, each));
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes() + bytes_of(&self.levels) + bytes_of(&self.level) + bytes_of(&self.is_hit)
+    fn footprint(&self) -> Footprint {
+        self.links.footprint() + self.level.footprint() + self.is_hit.footprint()
     }
 }

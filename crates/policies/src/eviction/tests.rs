@@ -23,8 +23,53 @@ fn keys(seed: u64, count: usize) -> Vec<u64> {
         .collect()
 }
 
-const MODELLED: [&str; 10] =
-    ["fifo", "lru", "mru", "clock", "sieve", "s3-fifo", "arc", "2q", "mq", "two-list"];
+const MODELLED: [&str; 11] =
+    ["fifo", "lru", "mru", "lru-mru", "clock", "sieve", "s3-fifo", "arc", "2q", "mq", "two-list"];
+
+#[test]
+fn first_in_first_out_writes_least_and_nothing_where_it_hits() {
+    let writes = |name: &str, keys: &[u64], slots: u32| {
+        let mut cache = simulation(&EvictionSpec::parse(name).unwrap(), slots, Map::Full, 0).unwrap();
+        for key in keys {
+            cache.feed(&[Request::new(BlockKey(*key), TraceOp::Read)]);
+        }
+        (cache.policy_writes(), cache.counts())
+    };
+    let keys = keys(3, 6000);
+    let (fifo, counts) = writes("fifo", &keys, 40);
+    // A block that comes: its own link and its neighbour's. One that leaves: its younger neighbour's.
+    assert_eq!(fifo, 2 * counts.accesses.misses() - 1 + counts.evictions);
+    for name in ["lru", "mru", "lru-mru", "two-list", "arc", "mq", "lirs"] {
+        let (each, counts) = writes(name, &keys, 40);
+        assert!(fifo < each, "{fifo} of fifo, {each} of {name}: {counts:?}");
+    }
+    for info in EVICTIONS {
+        let (filled, _) = writes(info.name, &[1, 2, 3], 8);
+        let (asked, _) = writes(info.name, &[1, 2, 3, 1, 2, 3, 1, 2, 3], 8);
+        // 2q has a queue for blocks that came once.
+        let is_free = ["fifo", "rand", "2q"].contains(&info.name);
+        assert_eq!(asked == filled, is_free, "{}: {filled} and {asked}", info.name);
+    }
+}
+
+#[test]
+fn a_share_of_evictions_at_the_young_end_keeps_a_part_of_a_loop_and_lets_old_blocks_go() {
+    let hits = |name: &str, keys: &mut dyn Iterator<Item = u64>| {
+        let mut cache = simulation(&EvictionSpec::parse(name).unwrap(), 64, Map::Full, 0).unwrap();
+        for key in keys {
+            cache.feed(&[Request::new(BlockKey(key), TraceOp::Read)]);
+        }
+        cache.counts().accesses.hits()
+    };
+    let round = |name: &str| hits(name, &mut (0..9600).map(|at| at % 96));
+    assert_eq!(round("lru"), 0, "a loop longer than the cache");
+    assert!(round("lru-mru") > 2000 && round("lru-mru") < round("mru"), "{}", round("lru-mru"));
+    // Another set of blocks after the first: what is old has to leave.
+    let shift = |name: &str| hits(name, &mut (0..9600).map(|at| at / 1200 * 1000 + at % 60));
+    assert!(shift("lru-mru") > 2 * shift("mru"), "{} and {}", shift("lru-mru"), shift("mru"));
+    assert_eq!(hits("lru-mru:mru=0%", &mut (0..9600).map(|at| at % 96)), round("lru"));
+    assert_eq!(hits("lru-mru:mru=100%", &mut (0..9600).map(|at| at % 96)), round("mru"));
+}
 
 #[test]
 fn every_policy_agrees_with_its_textbook_model_request_by_request() {
@@ -182,7 +227,7 @@ fn compact_s3_fifo_misses_as_s3_fifo_does_and_as_often_if_blocks_move() {
 #[test]
 fn names_are_remembered_about_as_long_as_in_a_queue_and_few_are_mistaken() {
     let mut names = names::Names::new(10_000);
-    assert!(names.memory_bytes() <= 15_000);
+    assert!(names.buckets.footprint().bytes <= 15_000);
     for key in 0..200_000 {
         names.push(BlockKey(key));
     }

@@ -1,7 +1,8 @@
 //! `FlashCache`'s two lists of a set.
 
-use super::lists::{Links, List, bytes_of};
-use super::{Build, Eviction, part};
+use super::lists::{Links, List};
+use super::table::Table;
+use super::{Build, Eviction, Footprint, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
 
@@ -12,7 +13,7 @@ pub struct TwoList {
     links: Links,
     warm: List,
     hot: List,
-    state: Vec<State>,
+    state: Table<State>,
     hot_max: u32,
     promote: u8,
     /// Made hot, and given back.
@@ -43,7 +44,7 @@ impl Build for TwoList {
             links: Links::new(slots),
             warm: List::new(),
             hot: List::new(),
-            state: vec![State::default(); slots as usize],
+            state: Table::of(State::default(), slots),
             hot_max: part(slots, params.get(HOT)),
             promote: params.get(PROMOTE),
             moves: (0, 0),
@@ -117,7 +118,7 @@ impl Eviction for TwoList {
         self.moves
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes() + bytes_of(&self.state)
+    fn footprint(&self) -> Footprint {
+        self.links.footprint() + self.state.footprint()
     }
 }

@@ -1,8 +1,9 @@
 //! 2Q, the full version.
 
 use super::ghost::Ghost;
-use super::lists::{Links, List, bytes_of};
-use super::{Build, Eviction, part};
+use super::lists::{Links, List};
+use super::table::Table;
+use super::{Build, Eviction, Footprint, part};
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
 
@@ -13,8 +14,8 @@ pub struct TwoQ {
     new: List,
     known: List,
     names: Ghost,
-    keys: Vec<u64>,
-    is_known: Vec<bool>,
+    keys: Table<u64>,
+    is_known: Table<bool>,
     new_max: u32,
     returning: Option<BlockKey>,
 }
@@ -38,8 +39,8 @@ impl Build for TwoQ {
             new: List::new(),
             known: List::new(),
             names: Ghost::new(part(slots, params.get(OUT))),
-            keys: vec![0; slots as usize],
-            is_known: vec![false; slots as usize],
+            keys: Table::of(0, slots),
+            is_known: Table::of(false, slots),
             new_max: part(slots, params.get(IN)),
             returning: None,
         }
@@ -107,10 +108,8 @@ impl Eviction for TwoQ {
         self.known.len()
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes()
-            + self.names.memory_bytes()
-            + bytes_of(&self.keys)
-            + bytes_of(&self.is_known)
+    fn footprint(&self) -> Footprint {
+        let tables = self.keys.footprint() + self.is_known.footprint();
+        self.links.footprint() + self.names.footprint() + tables
     }
 }

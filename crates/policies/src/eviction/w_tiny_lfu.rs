@@ -1,7 +1,8 @@
 //! W-TinyLFU: a window, a segmented list by recency, and a sketch of how often each block was asked for.
 
-use super::lists::{Links, List, bytes_of};
-use super::{Build, Eviction, part};
+use super::lists::{Links, List};
+use super::table::Table;
+use super::{Build, Eviction, Footprint, part};
 use crate::hash::mix;
 use crate::key::BlockKey;
 use nandscape_core::{Info, Params, keys};
@@ -14,8 +15,8 @@ pub struct WTinyLfu {
     window: List,
     probation: List,
     protected: List,
-    part: Vec<Part>,
-    keys: Vec<u64>,
+    part: Table<Part>,
+    keys: Table<u64>,
     sketch: Sketch,
     window_max: u32,
     main_max: u32,
@@ -58,8 +59,8 @@ impl Build for WTinyLfu {
             window: List::new(),
             probation: List::new(),
             protected: List::new(),
-            part: vec![Part::Window; slots as usize],
-            keys: vec![0; slots as usize],
+            part: Table::of(Part::Window, slots),
+            keys: Table::of(0, slots),
             sketch: Sketch::new(slots),
             window_max,
             main_max,
@@ -206,11 +207,9 @@ impl Eviction for WTinyLfu {
         self.protected.len()
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.links.memory_bytes()
-            + bytes_of(&self.part)
-            + bytes_of(&self.keys)
-            + bytes_of(&self.sketch.counters)
+    fn footprint(&self) -> Footprint {
+        let tables = self.part.footprint() + self.keys.footprint();
+        self.links.footprint() + tables + self.sketch.counters.footprint()
     }
 }
 
@@ -219,15 +218,15 @@ impl Eviction for WTinyLfu {
 #[derive(Clone, Debug)]
 struct Sketch {
     /// Sixteen counters in each.
-    counters: Vec<u64>,
+    counters: Table<u64>,
     counted: u64,
     period: u64,
 }
 
 impl Sketch {
     fn new(slots: u32) -> Self {
-        let words = (slots as usize).next_power_of_two().max(8);
-        Self { counters: vec![0; words], counted: 0, period: 10 * u64::from(slots.max(1)) }
+        let words = slots.next_power_of_two().max(8);
+        Self { counters: Table::of(0, words), counted: 0, period: 10 * u64::from(slots.max(1)) }
     }
 
     /// Word and bit of each of the four counters of a key.
@@ -263,7 +262,7 @@ impl Sketch {
     #[cold]
     fn halve(&mut self) {
         self.counted /= 2;
-        for word in &mut self.counters {
+        for word in self.counters.iter_mut() {
             *word = *word >> 1 & 0x7777_7777_7777_7777;
         }
     }

@@ -29,6 +29,9 @@ pub struct Row {
     pub counts: Counts,
     /// Memory of the simulation in bytes, at the end.
     pub memory_bytes: u64,
+    /// Entries of the policy's tables (links, counts, flags, names) that were written; none where the policy
+    /// has no tables.
+    pub policy_writes: Option<u64>,
     /// Seed of policies that draw.
     pub seed: u64,
     /// Seconds that this simulation took by itself.

@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use super::{Counts, Request};
-use crate::eviction::{Build, Eviction, EvictionSpec, Visit, visit};
+use crate::eviction::{Build, Eviction, EvictionSpec, Footprint, Visit, visit};
 use crate::key::BlockKey;
 use crate::map::Map;
 use nandscape_core::Params;
@@ -17,6 +17,9 @@ pub trait Simulation: Send {
 
     /// Memory held, in bytes.
     fn memory_bytes(&self) -> u64;
+
+    /// Entries of the policy's tables that were written so far ([`Footprint::written`]).
+    fn policy_writes(&self) -> u64;
 }
 
 /// A simulation of a policy by name.
@@ -175,7 +178,11 @@ impl<E: Eviction + Send> Simulation for Full<E> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.state.memory_bytes() + self.policy.memory_bytes()
+        self.state.memory_bytes() + self.policy.footprint().bytes
+    }
+
+    fn policy_writes(&self) -> u64 {
+        self.policy.footprint().written
     }
 }
 
@@ -184,6 +191,12 @@ struct Sets<E> {
     policies: Vec<E>,
     rooms: Vec<Room>,
     map: Map,
+}
+
+impl<E: Eviction> Sets<E> {
+    fn footprint(&self) -> Footprint {
+        self.policies.iter().map(Eviction::footprint).sum()
+    }
 }
 
 impl<E: Eviction + Send> Simulation for Sets<E> {
@@ -200,6 +213,10 @@ impl<E: Eviction + Send> Simulation for Sets<E> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.state.memory_bytes() + self.policies.iter().map(Eviction::memory_bytes).sum::<u64>()
+        self.state.memory_bytes() + self.footprint().bytes
+    }
+
+    fn policy_writes(&self) -> u64 {
+        self.footprint().written
     }
 }

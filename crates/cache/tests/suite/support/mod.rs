@@ -9,7 +9,7 @@ use nandscape_cache::metadata::{Entry, Metadata, Table, Write};
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{Applied, BlockCommand, Clocked, Op, SimTime, Store, StoreError, StoreShape, Token};
 use nandscape_policies::BlockKey;
-use nandscape_policies::eviction::Eviction;
+use nandscape_policies::eviction::{Eviction, Footprint};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -208,7 +208,7 @@ impl Eviction for Lru {
         self.0[place] = to;
     }
 
-    fn memory_bytes(&self) -> u64 {
-        self.0.len() as u64 * 4
+    fn footprint(&self) -> Footprint {
+        Footprint { bytes: self.0.len() as u64 * 4, written: 0 }
     }
 }

@@ -20,7 +20,9 @@ struct Plain {
     queue: VecDeque<u64>,
     max: usize,
     by_recency: bool,
-    takes_young: bool,
+    /// Every so many evictions take the young end; 0 for none.
+    young_every: usize,
+    evictions: usize,
 }
 
 impl Model for Plain {
@@ -33,7 +35,8 @@ impl Model for Plain {
             return true;
         }
         if self.queue.len() == self.max {
-            if self.takes_young {
+            self.evictions += 1;
+            if self.young_every > 0 && self.evictions.is_multiple_of(self.young_every) {
                 self.queue.pop_back()
             } else {
                 self.queue.pop_front()
@@ -390,13 +393,15 @@ impl Model for MqModel {
 
 /// The model of a policy with its defaults in a cache of `max` blocks, where there is one.
 pub(super) fn model(name: &str, max: usize) -> Option<Box<dyn Model>> {
-    let plain = |by_recency, takes_young| {
-        Box::new(Plain { queue: VecDeque::new(), max, by_recency, takes_young }) as Box<dyn Model>
+    let plain = |by_recency, young_every| {
+        let queue = VecDeque::new();
+        Box::new(Plain { queue, max, by_recency, young_every, evictions: 0 }) as Box<dyn Model>
     };
     Some(match name {
-        "fifo" => plain(false, false),
-        "lru" => plain(true, false),
-        "mru" => plain(true, true),
+        "fifo" => plain(false, 0),
+        "lru" => plain(true, 0),
+        "mru" => plain(true, 1),
+        "lru-mru" => plain(true, 2),
         "clock" => Box::new(ClockModel { queue: VecDeque::new(), max }),
         "sieve" => Box::new(SieveModel { queue: Vec::new(), hand: None, max }),
         "s3-fifo" => Box::new(S3Model {
