@@ -286,9 +286,11 @@ class Pgbench:
         self.start()
         self.sql("pgbench", "-h", self.socket, "-i", "-q", "-s", str(scale), "postgres")
 
+    def as_postgres(self, tool, *arguments):
+        return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", f"{self.bin}/{tool}", *arguments]
+
     def sql(self, tool, *arguments):
-        command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", f"{self.bin}/{tool}"]
-        return run(*command, *arguments, cwd="/")
+        return run(*self.as_postgres(tool, *arguments), cwd="/")
 
     def run(self, pages):
         end = written_pages(self.served.device) + pages
@@ -542,7 +544,7 @@ LIVE = [("one log", 0, "none"), ("journal apart", 1, "journal=1"),
 
 def paced_run(name, arguments, scratch, streams, mapping):
     """Events a second at the model's pace, and programs over host pages of the same seconds."""
-    mebibytes = 64 if arguments.quick else DEVICE_MIB
+    mebibytes = 128 if arguments.quick else DEVICE_MIB
     pages = mebibytes * MIB // PAGE
     # In memory, so that the time of a flush is the model's.
     image = os.path.join("/dev/shm", f"nandscape-fstream-{os.getpid()}.nand")
@@ -551,6 +553,7 @@ def paced_run(name, arguments, scratch, streams, mapping):
             "device.timing.program=250us", "device.timing.read=50us", "device.timing.erase=3ms"]
     options = ["--image", image, *settings(keys)]
     served = Served(arguments, scratch, f"paced-{name}", mebibytes, options)
+    act = None
     try:
         kind, made, mount = LOADS.get(name, ("ext4", [], ["nodiscard"]))
         served.make(kind, ["-N", str(mebibytes * 128), "-J", f"size={max(4, mebibytes // 24)}", *made], mount)
@@ -577,9 +580,13 @@ def paced_run(name, arguments, scratch, streams, mapping):
         done = act.run_for(5 if arguments.quick else arguments.seconds)
         counts = json.loads(run(arguments.binary, "stat", "--json"))
         act.stop()
+        act = None
         served.unmount()
         served.stop()
     finally:
+        if isinstance(act, Pgbench):
+            subprocess.run(act.as_postgres("pg_ctl", "-D", act.data, "-m", "immediate", "stop"), check=False,
+                           capture_output=True, cwd="/")
         served.give_up()
         if os.path.exists(image):
             os.unlink(image)

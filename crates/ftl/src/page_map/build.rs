@@ -1,9 +1,11 @@
 //! The collection domains of a device, as the configuration asks for them.
 
-use super::config::{Config, Watermarks};
+use super::candidates::Candidates;
+use super::config::{Config, SplitKind, Watermarks};
 use super::domain::Domain;
 use super::logs;
 use super::marks::DomainShape;
+use super::pieces::Pieces;
 use super::split::Split;
 use crate::placement::Placement;
 use crate::victim::VictimSetup;
@@ -63,6 +65,7 @@ pub(super) fn domains<D: FlashDevice>(
     let open: u64 = logs.iter().map(|log| u64::from(log.slots)).sum();
     // A piece is striped over planes, and lies in one group.
     let blocks_per_piece = config.blocks_per_piece(params, &geometry, count / config.groups)?;
+    let takes_pieces = config.split == SplitKind::Pieces;
     let erase_count = |block: u32| device.erase_count(BlockId(block));
     let is_good =
         |block: u32| !device.is_bad(BlockId(block)) && slc.is_none_or(|slc| !slc.contains(BlockId(block)));
@@ -73,7 +76,9 @@ pub(super) fn domains<D: FlashDevice>(
         .map(|index| {
             let base = index * blocks;
             let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
-            let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
+            // Collection finds nothing in the pieces that logs are filling.
+            let filling = if takes_pieces { logs.len() as u64 * u64::from(blocks_per_piece) } else { open };
+            let needed = data_blocks + open.max(filling) + marks.high.div_ceil(u64::from(pages_per_block));
             if needed > good_blocks && is_new {
                 let place = match (count, config.groups) {
                     (1, _) => "the device".to_owned(),
@@ -83,7 +88,13 @@ pub(super) fn domains<D: FlashDevice>(
                 let open_blocks = logs.iter().map(|log| log.slots).collect::<Vec<_>>();
                 return Err(config.too_small(params, &place, good_blocks, needed, data_blocks, &open_blocks));
             }
-            let setup = VictimSetup { blocks, pages_per_block, domain: index, params };
+            let pieces = takes_pieces.then(|| Pieces::most(blocks, logs.len()));
+            let setup = VictimSetup {
+                blocks: pieces.unwrap_or(blocks),
+                pages_per_block: pages_per_block * pieces.map_or(1, |_| blocks_per_piece),
+                domain: index,
+                params,
+            };
             let pages = u64::from(blocks) * u64::from(pages_per_block);
             let split = Split::new(&config.split, pages, pages_per_block, || (config.victim.build)(&setup));
             let mut counts = (base..base + blocks).filter(|block| is_good(*block)).map(erase_count);
@@ -102,9 +113,9 @@ pub(super) fn domains<D: FlashDevice>(
                 spare_blocks,
                 erases_under_way,
             };
-            let victim = (config.victim.build)(&setup);
+            let candidates = Candidates::new((config.victim.build)(&setup), split, blocks, pieces);
             let frontiers = config.frontiers.clone();
-            Ok(Domain::new(&shape, &logs, frontiers, victim, split, wear, is_erased, erase_count))
+            Ok(Domain::new(&shape, &logs, frontiers, candidates, wear, is_erased, erase_count))
         })
         .collect()
 }

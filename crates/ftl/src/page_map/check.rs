@@ -94,7 +94,7 @@ impl Domain {
         open_pages += self.leftover_pages(|_| true);
         let free_pages = u64::from(self.counts.free_blocks) * u64::from(self.pages_per_block) + open_pages;
         assert_eq!(self.counts.free_pages, free_pages, "pages that can be programmed");
-        if let (Some(split), Some(pieces)) = (&self.split, &self.pieces) {
+        if let (Some(split), Some(pieces)) = (&self.candidates.split, &self.pieces) {
             let mut counts = vec![(0, 0); split.shares().count()];
             for block in range.clone().filter(|b| infos[*b as usize].state == BlockState::Sealed) {
                 let (sealed, invalid) =
@@ -114,9 +114,13 @@ impl Domain {
                 match info.state {
                     BlockState::Free | BlockState::Bad | BlockState::Cache => false,
                     BlockState::Open | BlockState::Failed => true,
+                    BlockState::Sealed | BlockState::Victim if self.candidates.takes_pieces() => true,
                     BlockState::Sealed | BlockState::Victim => info.valid > 0,
                 }
             });
+            let blocks = (0..self.blocks).filter(|local| pieces.has(*local));
+            let of = |local| (local, self.part(local), infos[(self.base + local) as usize]);
+            self.candidates.check(blocks.map(of));
         }
     }
 }

@@ -151,7 +151,9 @@ impl<D: FlashDevice> PageMap<D> {
         }?;
         let BlockInfo { valid, state } = self.blocks.infos[victim as usize];
         assert_eq!(state, BlockState::Sealed, "block {victim}, which is a candidate");
-        *without_gain = if valid == self.pages_per_block { *without_gain + 1 } else { 0 };
+        let part = this.part(victim - this.base);
+        let gains = this.candidates.gains(valid, part, self.pages_per_block);
+        *without_gain = if gains { 0 } else { *without_gain + 1 };
         let fits = |victim: u32, valid: u32| {
             (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
         };
@@ -208,7 +210,7 @@ impl<D: FlashDevice> PageMap<D> {
                 let all = self.device.join(self.domains[domain].erases.last(), erased);
                 self.domains[domain].erases.submitted(all);
                 let count = self.device.erase_count(BlockId(victim));
-                self.domains[domain].release(victim, count, &mut self.blocks.infos);
+                self.domains[domain].release(victim, count, &mut self.blocks.infos, self.seq);
                 Ok(erased)
             }
             Err(
@@ -434,7 +436,7 @@ impl<D: FlashDevice> PageMap<D> {
         }
         let this = &mut self.domains[domain];
         assert!(this.owns(block), "block {block} is given up by {this:?}");
-        this.retire(block, count, &mut self.blocks.infos);
+        this.retire(block, count, &mut self.blocks.infos, self.seq);
         if this.counts.good_blocks < this.marks.needed_blocks {
             self.trouble.attention = true;
         }

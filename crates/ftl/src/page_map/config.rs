@@ -35,6 +35,9 @@ keys! { PARAMS:
     pub GC_ISOLATION: String = text() or "persistently",
         "survivors of a stream: persistently stay apart, initially share one log; one word, or one for each \
          log from 0";
+    COLLECT: Option<String> = choice(&["block", "piece"]),
+        "what collection empties: the best block, or, one after the other, all blocks of the best piece (reclaim \
+         unit), as drives do that erase superblocks; absent: block";
     SPLIT: String = text() or "global",
         "blocks of the streams: global (one choice of victims), shares such as 0.2,0.5 for streams 1, 2 .., \
          or auto";
@@ -72,11 +75,13 @@ pub static INFO: Info = Info {
     params: PARAMS,
 };
 
-/// How blocks are divided among streams.
+/// What collection chooses among, and how blocks are divided among streams.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SplitKind {
-    /// By nothing but the victim policy.
+    /// All blocks, by nothing but the victim policy.
     Global,
+    /// Pieces as a whole.
+    Pieces,
     /// Shares of the sealed blocks, for each log from 0.
     Fixed(Vec<f64>),
     /// By what is measured.
@@ -168,7 +173,7 @@ impl Config {
             shared_frontier,
             persistent,
             groups,
-            split,
+            split: if collects_pieces(params)? { SplitKind::Pieces } else { split },
             unmapped_stripe: (params.get(UNMAPPED_READ) == "flash").then(|| stripe.clone()),
             placement: if is_static { Placement::Static(stripe) } else { Placement::Dynamic },
             frontiers,
@@ -244,6 +249,21 @@ impl Config {
                 params.error(STREAM_GRANULARITY, expected)
             })
     }
+}
+
+/// Whether pieces are collected as a whole.
+fn collects_pieces(params: &Params) -> Result<bool, ParamError> {
+    if params.get(COLLECT) != Some("piece") {
+        return Ok(false);
+    }
+    let refused = |expected: &str| Err(params.error(COLLECT, expected));
+    if params.get(STREAMS) == 0 {
+        return refused("block without streams, to which pieces are given; ftl.streams = 1 is enough");
+    }
+    if params.get(SPLIT).trim() != "global" || params.get(WEAR) == "static" {
+        return refused("block with an ftl.split or ftl.wear = static, which choose single blocks");
+    }
+    Ok(true)
 }
 
 /// Logs of the host beside log 0, in all reclaim groups together; 0 for another layer.
@@ -351,7 +371,7 @@ fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bool>, ParamE
     }
 }
 
-/// How blocks are divided among streams.
+/// What collection chooses among, and how blocks are divided among streams.
 fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> {
     let text = params.get(SPLIT).trim();
     if text == "global" {

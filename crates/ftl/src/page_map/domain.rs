@@ -2,16 +2,17 @@
 //! The whole device with dynamic allocation, one plane with static.
 
 mod choose;
+mod parts;
 mod sizes;
 
+use super::candidates::{Candidates, Part};
 use super::config::Frontiers;
 use super::erases::Erases;
 use super::logs::{HOST, Log, LogKind, LogShape};
 use super::marks::{DomainShape, Marks};
 use super::pieces::Pieces;
 use super::pool::Pool;
-use super::split::Split;
-use crate::victim::{BlockInfo, BlockState, VictimPolicy};
+use crate::victim::{BlockInfo, BlockState};
 use crate::wear::WearPolicy;
 use nandscape_core::{Ppn, QuietRoom, Token, state};
 
@@ -73,16 +74,14 @@ pub(super) struct Domain {
     pub victim_in_hand: Option<(u32, Token)>,
     leftovers: Vec<Leftover>,
     pub erases: Erases,
-    victim: Box<dyn VictimPolicy>,
-    /// Victims of each stream apart, where streams have shares of the blocks.
-    pub split: Option<Box<Split>>,
+    pub candidates: Candidates,
     pub wear: Box<dyn WearPolicy>,
 }
 
 state!(impl [] Domain {
-    saved: rotor, share, slots, counts, marks, victim_in_hand, leftovers, erases, victim, wear;
+    saved: rotor, share, slots, counts, marks, victim_in_hand, leftovers, erases, candidates, wear;
     tables: lanes, open_on, logs;
-    parts: pieces, split;
+    parts: pieces;
     fixed: base, blocks, pages_per_block, program_pages, frontiers;
 });
 
@@ -92,13 +91,11 @@ state!(impl [] Counts { saved: free_blocks, free_pages, good_blocks, invalid_sea
 
 impl Domain {
     /// Erased good blocks are free, the others wait to be taken over; `is_erased` is `None` for a bad one.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the domain")]
     pub fn new(
         shape: &DomainShape,
         logs: &[LogShape],
         frontiers: Frontiers,
-        victim: Box<dyn VictimPolicy>,
-        split: Option<Split>,
+        candidates: Candidates,
         wear: Box<dyn WearPolicy>,
         is_erased: impl Fn(u32) -> Option<bool>,
         erase_count: impl Fn(u32) -> u32,
@@ -153,8 +150,7 @@ impl Domain {
             victim_in_hand: None,
             leftovers: Vec::new(),
             erases: Erases::new(shape.erases_under_way as usize),
-            victim,
-            split: split.map(Box::new),
+            candidates,
             wear,
         };
         this.set_marks();
@@ -250,9 +246,7 @@ impl Domain {
         let info = &mut infos[block as usize];
         assert_eq!(info.state, BlockState::Free, "block {block}, which log {log} wrote before");
         info.state = BlockState::Open;
-        if let Some(pieces) = &mut self.pieces {
-            pieces.opened(block - self.base, log);
-        }
+        self.opened(block - self.base, log);
     }
 
     /// A log holds data from before: it is in use.
@@ -416,9 +410,7 @@ impl Domain {
         let info = &mut infos[block as usize];
         assert_eq!(*info, BlockInfo::default(), "block {block}, which lane {lane} gave log {log}");
         info.state = BlockState::Open;
-        if let Some(pieces) = &mut self.pieces {
-            pieces.opened(local, log);
-        }
+        self.opened(local, log);
         self.go_on(log, Leftover { block, log, next: 0 })
     }
 
@@ -459,17 +451,13 @@ impl Domain {
         let info = &mut infos[block as usize];
         assert!(matches!(info.state, BlockState::Open | BlockState::Victim), "block {block}: {info:?}");
         assert!(info.valid <= self.pages_per_block, "block {block}: {info:?}");
-        info.state = BlockState::Sealed;
-        self.counts.sealed += 1;
-        self.counts.invalid_sealed += u64::from(self.pages_per_block - info.valid);
+        let before = std::mem::replace(&mut info.state, BlockState::Sealed);
         let (local, valid) = (block - self.base, info.valid);
-        match (&mut self.split, &self.pieces) {
-            (Some(split), Some(pieces)) => {
-                let family = usize::from(self.logs[pieces.log_of(local)].shape.family);
-                split.sealed(family, local, valid, self.pages_per_block - valid, now);
-            }
-            _ => self.victim.sealed(local, valid, now),
-        }
+        let invalid = self.pages_per_block - valid;
+        self.counts.sealed += 1;
+        self.counts.invalid_sealed += u64::from(invalid);
+        let part = self.part(local);
+        self.candidates.sealed(local, BlockInfo { valid, state: before }, invalid, part, now);
         if valid == 0 {
             self.emptied(block);
         }
@@ -481,23 +469,10 @@ impl Domain {
         self.counts.invalid_sealed += 1;
         debug_assert!(valid < self.pages_per_block, "block {block} lost a page and has {valid} valid ones");
         let local = block - self.base;
-        match (&mut self.split, &self.pieces) {
-            (Some(split), Some(pieces)) => {
-                let family = usize::from(self.logs[pieces.log_of(local)].shape.family);
-                split.invalidated(family, local, valid, now);
-            }
-            _ => self.victim.invalidated(local, valid, now),
-        }
+        let part = self.part(local);
+        self.candidates.invalidated(local, valid, part, now);
         if valid == 0 {
             self.emptied(block);
-        }
-    }
-
-    /// A block that is not open has lost its last valid page.
-    #[inline]
-    pub fn emptied(&mut self, block: u32) {
-        if let Some(pieces) = &mut self.pieces {
-            pieces.emptied(block - self.base);
         }
     }
 
@@ -505,6 +480,7 @@ impl Domain {
     /// that could still have been programmed in the piece.
     pub fn renew(&mut self, log: usize, infos: &mut [BlockInfo], now: u64) -> u64 {
         let Some(pieces) = &mut self.pieces else { return 0 };
+        let left = pieces.present(log);
         let mut room = u64::from(pieces.close(log)) * u64::from(self.pages_per_block);
         for slot in self.logs[log].range() {
             let Frontier { next, end, block, lane, .. } = std::mem::take(&mut self.slots[slot]);
@@ -518,6 +494,10 @@ impl Domain {
         }
         for leftover in self.leftovers.extract_if(.., |leftover| leftover.log == log).collect::<Vec<_>>() {
             room += self.give_up(&leftover, infos, now);
+        }
+        if let (Some(piece), Some(pieces)) = (left, &self.pieces) {
+            let blocks = pieces.blocks_of(piece, log).filter(|blocks| *blocks > 0);
+            self.candidates.settle(Part { piece, blocks, family: 0 }, now);
         }
         self.logs[log].rewind();
         room
@@ -540,13 +520,9 @@ impl Domain {
         self.counts.sealed -= 1;
         self.counts.invalid_sealed -= u64::from(self.pages_per_block - info.valid);
         let (local, invalid) = (block - self.base, self.pages_per_block - info.valid);
-        match (&mut self.split, &self.pieces) {
-            (Some(split), Some(pieces)) => {
-                let family = usize::from(self.logs[pieces.log_of(local)].shape.family);
-                split.removed(family, local, invalid);
-            }
-            _ => self.victim.removed(local),
-        }
+        let info = *info;
+        let part = self.part(local);
+        self.candidates.removed(local, info, invalid, part);
     }
 
     /// The block at the cursor of a log failed a program: closes it. Gives the block.
@@ -560,11 +536,11 @@ impl Domain {
     }
 
     /// An emptied block was erased.
-    pub fn release(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
+    pub fn release(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo], now: u64) {
         let info = &mut infos[block as usize];
         assert_eq!((info.valid, info.state), (0, BlockState::Victim), "block {block}, which was erased");
         *info = BlockInfo::default();
-        self.emptied(block);
+        self.leave(block, now);
         let local = block - self.base;
         let lane = local / self.blocks_per_lane();
         self.lanes[lane as usize].put(local, erase_count);
@@ -574,12 +550,12 @@ impl Domain {
     }
 
     /// An emptied block is given up.
-    pub fn retire(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo]) {
+    pub fn retire(&mut self, block: u32, erase_count: u32, infos: &mut [BlockInfo], now: u64) {
         let info = &mut infos[block as usize];
         let is_due = matches!(info.state, BlockState::Victim | BlockState::Failed) && info.valid == 0;
         assert!(is_due, "block {block} is given up: {info:?}");
         info.state = BlockState::Bad;
-        self.emptied(block);
+        self.leave(block, now);
         self.counts.good_blocks -= 1;
         self.wear.retired(erase_count);
     }

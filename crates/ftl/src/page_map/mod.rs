@@ -21,6 +21,7 @@
 mod adopt;
 mod blocks;
 mod build;
+mod candidates;
 mod check;
 mod collect;
 mod config;

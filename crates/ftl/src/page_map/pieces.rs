@@ -40,8 +40,7 @@ nandscape_core::state!(impl [] Head { saved: piece, left; fixed: stream; });
 impl Pieces {
     pub fn new(blocks: u32, blocks_per_piece: u32, logs: &[LogShape]) -> Self {
         let streams = logs.iter().filter_map(|log| log.stream).max().map_or(0, |last| usize::from(last) + 1);
-        // A piece has a block that counts, or is the present one of a log.
-        let pieces = blocks + logs.len() as u32;
+        let pieces = Self::most(blocks, logs.len());
         Self {
             blocks_per_piece,
             logs: vec![0; blocks as usize],
@@ -57,6 +56,34 @@ impl Pieces {
     #[inline]
     pub fn log_of(&self, block: u32) -> usize {
         usize::from(self.logs[block as usize])
+    }
+
+    /// Pieces there can be at once: each has a block that counts, or is the present one of a log.
+    pub const fn most(blocks: u32, logs: usize) -> u32 {
+        blocks + logs as u32
+    }
+
+    /// The piece of a block that counts for one.
+    #[inline]
+    pub fn of(&self, block: u32) -> u32 {
+        self.piece[block as usize]
+    }
+
+    /// Whether a block counts for a piece.
+    pub fn has(&self, block: u32) -> bool {
+        self.piece[block as usize] != NONE
+    }
+
+    /// The present piece of a log; `None` before its first.
+    pub fn present(&self, log: usize) -> Option<u32> {
+        Some(self.heads[log].piece).filter(|piece| *piece != NONE)
+    }
+
+    /// Blocks of a piece that are open or hold data; `None` while its log is going to open more.
+    #[inline]
+    pub fn blocks_of(&self, piece: u32, log: usize) -> Option<u32> {
+        let Head { piece: present, left, .. } = self.heads[log];
+        (present != piece || left == 0).then(|| self.filled[piece as usize])
     }
 
     /// A log took a free block.

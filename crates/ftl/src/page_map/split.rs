@@ -44,7 +44,7 @@ impl Split {
         victim: impl Fn() -> Box<dyn VictimPolicy>,
     ) -> Option<Self> {
         let (shares, next_review) = match kind {
-            SplitKind::Global => return None,
+            SplitKind::Global | SplitKind::Pieces => return None,
             SplitKind::Fixed(shares) => (shares.clone(), None),
             // Until the first review all compare as if they had no share, and the fullest stream gives way.
             SplitKind::Auto { logs } => (vec![0.0; *logs], Some(0)),

@@ -15,4 +15,5 @@ mod slc;
 mod streams;
 mod support;
 mod unreadable;
+mod whole_pieces;
 mod worn_out;

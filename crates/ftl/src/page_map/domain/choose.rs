@@ -8,16 +8,14 @@ impl Domain {
     pub fn pick(&mut self, infos: &[BlockInfo], now: u64) -> Option<u32> {
         let blocks = &infos[self.base as usize..(self.base + self.blocks) as usize];
         let facts = VictimFacts { blocks, now };
-        let local = match &mut self.split {
-            Some(split) => split.pick(&facts),
-            None => self.victim.pick(&facts),
-        }?;
-        Some(self.base + local)
+        let block = self.candidates.pick(&facts).map(|local| self.base + local);
+        // What could be gained may all be in pieces that are still being filled.
+        block.or_else(|| self.emptiest(infos).filter(|_| self.candidates.takes_pieces()))
     }
 
     /// Sets the shares of the streams if it is time, from the bytes that the host wrote to each so far.
     pub fn review(&mut self, infos: &[BlockInfo], now: u64, written: &[u64]) {
-        let (Some(split), Some(pieces)) = (&mut self.split, &self.pieces) else { return };
+        let (Some(split), Some(pieces)) = (&mut self.candidates.split, &self.pieces) else { return };
         if split.is_due(now) {
             let infos = &infos[self.base as usize..(self.base + self.blocks) as usize];
             let family = |local| usize::from(self.logs[pieces.log_of(local)].shape.family);

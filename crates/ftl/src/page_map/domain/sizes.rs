@@ -23,9 +23,12 @@ impl Domain {
         let slots = self.slots.len() * size_of::<Frontier>();
         let logs = slots + self.logs.len() * size_of::<Log>() + self.open_on.len() * size_of::<u32>();
         // Bucket lists of each stream where each has its own victims.
-        let families = self.split.as_ref().map_or(0, |split| split.shares().count() as u64);
+        let families = self.candidates.split.as_ref().map_or(0, |split| split.shares().count() as u64);
         let lists = families * u64::from(self.blocks) * 8;
-        logs as u64 + lists + self.pieces.as_ref().map_or(0, |pieces| pieces.bytes())
+        logs as u64
+            + lists
+            + self.candidates.bytes()
+            + self.pieces.as_ref().map_or(0, |pieces| pieces.bytes())
     }
 }
 

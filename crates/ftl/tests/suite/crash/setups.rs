@@ -64,6 +64,17 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
                 &[("op", "1.0"), ("streams", "1"), ("frontiers", "1"), ("reclaim_groups", "2")],
                 (2, 24, 8, 512),
             ),
+            (
+                "page-map pieces",
+                &[
+                    ("op", "1.4"),
+                    ("streams", "1"),
+                    ("frontiers", "1"),
+                    ("collect", "piece"),
+                    ("stream_granularity", "8KiB"),
+                ],
+                (2, 24, 8, 512),
+            ),
             ("page-map shared", &[("op", "0.5"), ("gc_frontier", "shared"), ("victim", "fifo")], TINY),
             ("page-map steps", &[("op", "0.6"), ("gc_step", "2")], TINY),
             ("page-map static", &[("op", "1.0"), ("allocation", "static")], (2, 16, 8, 512)),
