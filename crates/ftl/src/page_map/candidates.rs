@@ -188,13 +188,15 @@ impl Candidates {
         }
     }
 
-    /// Whether emptying a block gains something, or the piece that goes with it.
-    pub fn gains(&self, valid: u32, part: Part, pages_per_block: u32) -> bool {
-        let Some(whole) = &self.whole else { return valid < pages_per_block };
+    /// Whether emptying a block gains something, or the piece that goes with it; `None` for a full block of a
+    /// piece that was chosen before.
+    pub fn gains(&self, valid: u32, part: Part, pages_per_block: u32) -> Option<bool> {
+        let own = valid < pages_per_block;
+        let Some(whole) = &self.whole else { return Some(own) };
         let of_piece = whole.infos[part.piece as usize];
         let pages = whole.sealed[part.piece as usize] * pages_per_block;
-        // One that was chosen has been found worth it.
-        of_piece.state != BlockState::Sealed || of_piece.valid < pages
+        let is_candidate = of_piece.state == BlockState::Sealed;
+        if is_candidate { Some(of_piece.valid < pages) } else { own.then_some(true) }
     }
 
     /// DRAM of the pieces' tables.

@@ -144,7 +144,8 @@ impl<D: FlashDevice> PageMap<D> {
             return None;
         }
         // Fifo and random may draw full blocks; they are overruled long after every block had its turn.
-        let victim = if *without_gain > 4 * u64::from(this.counts.sealed) + 64 {
+        let blocks = if this.candidates.takes_pieces() { this.marks.shape.blocks_per_piece } else { 1 };
+        let victim = if *without_gain > 4 * u64::from(this.counts.sealed / blocks) + 64 {
             this.emptiest(&self.blocks.infos)
         } else {
             this.pick(&self.blocks.infos, self.seq)
@@ -152,8 +153,11 @@ impl<D: FlashDevice> PageMap<D> {
         let BlockInfo { valid, state } = self.blocks.infos[victim as usize];
         assert_eq!(state, BlockState::Sealed, "block {victim}, which is a candidate");
         let part = this.part(victim - this.base);
-        let gains = this.candidates.gains(valid, part, self.pages_per_block);
-        *without_gain = if gains { 0 } else { *without_gain + 1 };
+        match this.candidates.gains(valid, part, self.pages_per_block) {
+            Some(true) => *without_gain = 0,
+            Some(false) => *without_gain += 1,
+            None => {}
+        }
         let fits = |victim: u32, valid: u32| {
             (u64::from(valid) <= this.room(this.target(victim, false), false)).then_some(victim)
         };

@@ -36,7 +36,7 @@ keys! { PARAMS:
         "survivors of a stream: persistently stay apart, initially share one log; one word, or one for each \
          log from 0";
     COLLECT: Option<String> = choice(&["block", "piece"]),
-        "what collection empties: the best block, or, one after the other, all blocks of the best piece (reclaim \
+        "what collection empties: the best block, or one after the other all blocks of the best piece (reclaim \
          unit), as drives do that erase superblocks; absent: block";
     SPLIT: String = text() or "global",
         "blocks of the streams: global (one choice of victims), shares such as 0.2,0.5 for streams 1, 2 .., \
@@ -371,7 +371,7 @@ fn isolation(params: &Params, shared_frontier: bool) -> Result<Vec<bool>, ParamE
     }
 }
 
-/// What collection chooses among, and how blocks are divided among streams.
+/// How blocks are divided among streams.
 fn split(params: &Params, persistent: &[bool]) -> Result<SplitKind, ParamError> {
     let text = params.get(SPLIT).trim();
     if text == "global" {

@@ -1,5 +1,5 @@
 //! A collection domain: the blocks among which victims are chosen, their free pools and their open blocks.
-//! The whole device with dynamic allocation, one plane with static.
+//! The whole device or a reclaim group with dynamic allocation, one plane with static.
 
 mod choose;
 mod parts;

@@ -2,7 +2,8 @@
 //!
 //! A policy is told when a block becomes a candidate, loses a valid page or stops being one, and answers
 //! which to take. It moves nothing and sees no device, so a table of numbers tests it. Blocks are numbered
-//! from 0 inside the collection domain (the whole device, or one plane with static allocation).
+//! from 0 inside the collection domain (the whole device or a reclaim group, or one plane with static
+//! allocation). Where pieces are collected as a whole, a piece stands for a block.
 
 mod cost_benefit;
 mod d_choices;

@@ -217,6 +217,9 @@ fn streams_placement_handles_and_sets_go_on() {
     for split in ["ftl.split=global", "ftl.split=auto", "ftl.split=0.5,0.2"] {
         check(&[&large[..], &["ftl.streams=2", split]].concat(), LOAD);
     }
+    for way in ["ftl.collect=piece", "ftl.reclaim_groups=2"] {
+        check(&[&large[..], &["stack.kind=fdp", "ftl.streams=2", way]].concat(), LOAD);
+    }
     bytes_agree(&config(&["sets.layout=horizontal", "namespaces.count=4"]));
 }
 
