@@ -1,8 +1,9 @@
-//! Wire forms of vector access: commands, geometry, chunk reports and media events (Open-Channel SSD 2.0).
+//! Wire forms of vector access: commands, geometry, chunk reports and media events (Open-Channel SSD 2.0), and
+//! the identify structure of version 1.2.
 
 use nandscape_core::vector::{
-    AddressFormat, ChunkDescriptor, MOST_ADDRESSES, MediaEvent, MediaFailure, SectorAddress, SectorErrors,
-    VectorCommand, VectorError, VectorGeometry,
+    AddressFormat, ChunkDescriptor, DeviceFormat, MOST_ADDRESSES, MediaEvent, MediaFailure, SectorAddress,
+    SectorErrors, VectorCommand, VectorError, VectorGeometry,
 };
 use nandscape_core::{NvmeResult, NvmeStatus};
 
@@ -14,7 +15,7 @@ pub const WRITE: u8 = 0x91;
 pub const READ: u8 = 0x92;
 /// Opcode of a vector chunk copy (I/O).
 pub const COPY: u8 = 0x93;
-/// Opcode of Device Geometry (admin).
+/// Opcode of Device Geometry, and of the identify command of version 1.2 (admin).
 pub const GEOMETRY: u8 = 0xe2;
 /// Log page of chunk information.
 pub const CHUNK_LOG: u8 = 0xca;
@@ -64,6 +65,45 @@ pub fn encode_geometry(geometry: &VectorGeometry) -> Box<[u8; GEOMETRY_BYTES]> {
         put(196 + 8 * pair, &time.to_le_bytes());
     }
     out
+}
+
+/// Version 1.2: the device corrects errors, the host maps logical addresses.
+const CORRECTS_ERRORS: u32 = 1 << 1;
+
+/// The identify structure of version 1.2: the address format of the device and one configuration group. It has
+/// no pairs of pages and states no spare bytes, since hosts write pages in their order, and the bytes beside a
+/// page go with the command. `None` where a number does not fit in its field, or where the planes that are
+/// written together are not one, two or four.
+pub fn encode_identify(geometry: &VectorGeometry) -> Option<Box<[u8; GEOMETRY_BYTES]>> {
+    let shape = geometry.pages;
+    let pages = geometry.sectors / shape.row_sectors();
+    let format = DeviceFormat::fitting(shape, geometry.groups, geometry.units, pages);
+    let byte = |count: u32| u8::try_from(count).ok();
+    let word = |count: u32| u16::try_from(count).ok().map(u16::to_le_bytes);
+    let together = match shape.chunk_planes() {
+        planes @ (1 | 2 | 4) => planes,
+        _ => return None,
+    };
+    let mut out = Box::new([0; GEOMETRY_BYTES]);
+    let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+    // Version, then command set 0, then one group.
+    put(0, &[1, 0, 1]);
+    put(8, &CORRECTS_ERRORS.to_le_bytes());
+    put(12, &format.to_bytes());
+    let group = 256;
+    put(group + 4, &[byte(geometry.groups.into())?, byte(geometry.units.into())?, byte(shape.planes)?]);
+    put(group + 8, &word(shape.blocks)?);
+    put(group + 10, &word(pages)?);
+    put(group + 12, &word(shape.sectors * geometry.sector_bytes)?);
+    put(group + 14, &word(geometry.sector_bytes)?);
+    let times = [geometry.times.read_ns, geometry.times.write_ns, geometry.times.reset_ns];
+    for (pair, time) in times.into_iter().enumerate() {
+        put(group + 20 + 8 * pair, &time.to_le_bytes());
+        put(group + 24 + 8 * pair, &time.to_le_bytes());
+    }
+    // Planes of a read, which may be one, of a program and of an erase: a bit for one, two and four.
+    put(group + 44, &[1 | together as u8, together as u8, together as u8]);
+    Some(out)
 }
 
 /// A descriptor of the chunk information log.

@@ -4,8 +4,8 @@ use super::{GEOMETRY, setup};
 use nandscape_core::NvmeStatus;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::vector::{
-    AddressFormat, ChunkDescriptor, ChunkState, MediaEvent, MediaFailure, SectorAddress, SectorErrors,
-    VectorCommand, VectorError,
+    AddressFormat, ChunkDescriptor, ChunkState, DeviceFormat, MediaEvent, MediaFailure, PageShape,
+    SectorAddress, SectorErrors, VectorCommand, VectorError, VectorGeometry,
 };
 use nandscape_namespace::vector::{VectorSetup, wire};
 
@@ -35,6 +35,47 @@ fn the_geometry_has_its_fields_where_the_specification_has_them() {
         expected[at + 4..at + 8].copy_from_slice(&time.to_le_bytes());
     }
     assert_eq!(*bytes, expected);
+}
+
+#[test]
+fn the_identify_structure_of_version_1_2_tells_planes_blocks_and_pages() {
+    let spanning = VectorSetup { spans_planes: true, ..setup() };
+    let mut expected = [0; 4096];
+    expected[0] = 1; // version 1.2
+    expected[2] = 1; // configuration groups
+    expected[8] = 2; // the device corrects errors
+    // Offset and bits of channel, LUN, plane, block, page and sector.
+    expected[12..24].copy_from_slice(&[9, 1, 8, 1, 2, 1, 6, 2, 3, 3, 0, 2]);
+    expected[260..263].copy_from_slice(&[2, 2, 2]); // channels, LUNs, planes
+    expected[264] = 4; // blocks of a plane
+    expected[266] = 6; // pages
+    expected[268..270].copy_from_slice(&2048u16.to_le_bytes()); // bytes of a page
+    expected[270..272].copy_from_slice(&512u16.to_le_bytes()); // of a sector
+    for (at, time) in [(276, 50_000u32), (284, 500_000), (292, 2_000_000)] {
+        expected[at..at + 4].copy_from_slice(&time.to_le_bytes());
+        expected[at + 4..at + 8].copy_from_slice(&time.to_le_bytes());
+    }
+    let single = setup().check(&GEOMETRY, 1).unwrap();
+    expected[300..303].copy_from_slice(&[1, 1, 1]); // planes of reads, programs, erases
+    assert_eq!(*wire::encode_identify(&single).unwrap(), expected);
+    let both = spanning.check(&GEOMETRY, 1).unwrap();
+    expected[300..303].copy_from_slice(&[3, 2, 2]);
+    assert_eq!(*wire::encode_identify(&both).unwrap(), expected);
+
+    // The format is that of the addresses.
+    let format = DeviceFormat::from_bytes(expected[12..24].try_into().unwrap()).unwrap();
+    let address = both.pages.page_address(PLACE).unwrap();
+    assert_eq!(both.pages.sector_address(format.decode(format.encode(address))), PLACE);
+
+    // What a field cannot say.
+    let pages = PageShape { planes: 3, ..both.pages };
+    for wrong in [
+        VectorGeometry { groups: 300, ..both },
+        VectorGeometry { pages, ..both },
+        VectorGeometry { sector_bytes: 16 << 10, ..both },
+    ] {
+        assert!(wire::encode_identify(&wrong).is_none(), "{wrong:?}");
+    }
 }
 
 #[test]
