@@ -1,5 +1,5 @@
-//! Wire forms of vector access: commands, geometry, chunk reports and media events (Open-Channel SSD 2.0), and
-//! the identify structure of version 1.2.
+//! Wire forms of vector access: commands, geometry, chunk reports and media events (Open-Channel SSD 2.0),
+//! and the identify structure of version 1.2.
 
 use nandscape_core::vector::{
     AddressFormat, ChunkDescriptor, DeviceFormat, MOST_ADDRESSES, MediaEvent, MediaFailure, SectorAddress,
@@ -70,20 +70,17 @@ pub fn encode_geometry(geometry: &VectorGeometry) -> Box<[u8; GEOMETRY_BYTES]> {
 /// Version 1.2: the device corrects errors, the host maps logical addresses.
 const CORRECTS_ERRORS: u32 = 1 << 1;
 
-/// The identify structure of version 1.2: the address format of the device and one configuration group. It has
-/// no pairs of pages and states no spare bytes, since hosts write pages in their order, and the bytes beside a
-/// page go with the command. `None` where a number does not fit in its field, or where the planes that are
-/// written together are not one, two or four.
+/// The identify structure of version 1.2: the address format of the device and one configuration group. It
+/// has no pairs of pages and states no spare bytes, since hosts write pages in their order, and the bytes
+/// beside a page go with the command. `None` where a number does not fit in its field, or where the planes
+/// that are written together are not one, two or four.
 pub fn encode_identify(geometry: &VectorGeometry) -> Option<Box<[u8; GEOMETRY_BYTES]>> {
     let shape = geometry.pages;
     let pages = geometry.sectors / shape.row_sectors();
     let format = DeviceFormat::fitting(shape, geometry.groups, geometry.units, pages);
     let byte = |count: u32| u8::try_from(count).ok();
     let word = |count: u32| u16::try_from(count).ok().map(u16::to_le_bytes);
-    let together = match shape.chunk_planes() {
-        planes @ (1 | 2 | 4) => planes,
-        _ => return None,
-    };
+    let together = Some(shape.chunk_planes()).filter(|planes| [1, 2, 4].contains(planes))? as u8;
     let mut out = Box::new([0; GEOMETRY_BYTES]);
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     // Version, then command set 0, then one group.
@@ -102,7 +99,7 @@ pub fn encode_identify(geometry: &VectorGeometry) -> Option<Box<[u8; GEOMETRY_BY
         put(group + 24 + 8 * pair, &time.to_le_bytes());
     }
     // Planes of a read, which may be one, of a program and of an erase: a bit for one, two and four.
-    put(group + 44, &[1 | together as u8, together as u8, together as u8]);
+    put(group + 44, &[1 | together, together, together]);
     Some(out)
 }
 
