@@ -4,7 +4,7 @@
 Serves a device over FUSE with a loop device on it, runs loads on ext4 there while every write is recorded
 with the kind of its blocks, and replays each recording in virtual time with one log and with streams: the
 same writes in the same order each time, so the write amplification is exact. Needs root, /dev/fuse, loop
-devices, e2fsprogs; pgbench besides for the loads of that name.
+devices, e2fsprogs; PostgreSQL and db_bench besides for the loads pgbench and rocksdb.
 
     tests/fstream/measure.py --binary target/release/nandscape [--loads files,pgbench,...] [--keep DIR]
     tests/fstream/measure.py --binary ... --loads amplification      metadata by kind on ext2, ext3 and ext4
@@ -107,11 +107,10 @@ class Served:
         # Without lazy initialisation, so that nothing is written later that is not the load's.
         lazy = "lazy_itable_init=0,lazy_journal_init=0" if kind != "ext2" else "lazy_itable_init=0"
         run("mke2fs", "-q", "-F", "-t", kind, "-b", PAGE, "-m", "0", "-E", lazy, *options, self.device, blocks)
-        run("mount", "-t", kind, *(["-o", ",".join(mount)] if mount else []), self.device, self.mountpoint)
-        self.mounted = True
+        self.mount(kind, mount)
 
-    def mount(self, kind, mount):
-        run("mount", "-t", kind, "-o", ",".join(mount), self.device, self.mountpoint)
+    def mount(self, kind, options):
+        run("mount", "-t", kind, *(["-o", ",".join(options)] if options else []), self.device, self.mountpoint)
         self.mounted = True
 
     def unmount(self):
@@ -178,7 +177,20 @@ def written_pages(device):
         return int(text.read().split()[6]) * 512 // PAGE
 
 
-class Files:
+class Load:
+    """What all loads have; those with a server of their own start and end it."""
+
+    def start(self):
+        pass
+
+    def stop(self):
+        pass
+
+    def abandon(self):
+        """After a failure, so that nothing holds the file system."""
+
+
+class Files(Load):
     """Small files made, written, synced and deleted again in many directories, which come and go too."""
 
     def __init__(self, served, live, seed):
@@ -219,7 +231,6 @@ class Files:
             steps += 20
         return f"{steps} files"
 
-
     def run_for(self, seconds):
         end, steps = time.monotonic() + seconds, 0
         while time.monotonic() < end:
@@ -227,14 +238,8 @@ class Files:
             steps += 1
         return steps
 
-    def start(self):
-        pass
 
-    def stop(self):
-        pass
-
-
-class Rocks:
+class Rocks(Load):
     """Overwrites of a database of RocksDB by db_bench, beside as much data that stays."""
 
     def __init__(self, served, mebibytes):
@@ -263,14 +268,8 @@ class Rocks:
     def run_for(self, seconds):
         return self.overwrite(seconds)
 
-    def start(self):
-        pass
 
-    def stop(self):
-        pass
-
-
-class Pgbench:
+class Pgbench(Load):
     """PostgreSQL's TPC-B-like load."""
 
     def __init__(self, served, scale):
@@ -311,6 +310,10 @@ class Pgbench:
 
     def stop(self):
         self.sql("pg_ctl", "-D", self.data, "-m", "fast", "-w", "stop")
+
+    def abandon(self):
+        command = self.as_postgres("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        subprocess.run(command, check=False, capture_output=True, cwd="/")
 
 
 def records(trace):
@@ -403,44 +406,57 @@ LOADS = {
     "files-journal": ("ext4", [], ["nodiscard", "data=journal"]),
     "pgbench": ("ext4", [], ["nodiscard"]),
     "pgbench-discard": ("ext4", [], ["discard"]),
+    "rocksdb": ("ext4", [], ["nodiscard"]),
 }
+
+
+def missing(name):
+    """The program that a load needs and that is absent, if one is."""
+    if name.startswith("pgbench") and not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
+        return "PostgreSQL (package postgresql)"
+    return "db_bench (package rocksdb-tools)" if name == "rocksdb" and not shutil.which("db_bench") else None
+
+
+def begin(name, arguments, served):
+    """A new file system, filled, with a load that is ready to run on it."""
+    mebibytes = served.mebibytes
+    kind, options, mount = LOADS[name]
+    # Inodes for small files, and a journal that does not take a fifth of so small a device.
+    served.make(kind, ["-N", str(mebibytes * 128), "-J", f"size={max(4, mebibytes // 24)}", *options], mount)
+    if name == "rocksdb":
+        return Rocks(served, mebibytes)
+    if name.startswith("files"):
+        load = Files(served, live=mebibytes * 10, seed=1)
+        fill(served, 0.55, 12 << 10)
+        while len(load.files) < load.live - 1:
+            load.step()
+    else:
+        load = Pgbench(served, scale=1 if arguments.quick else 8)
+    fill_more(served)
+    return load
 
 
 def record(name, arguments, scratch, mebibytes):
     """Runs a load on a served device; the recording, what was done, and what the classifier had wrong."""
     pages = mebibytes * MIB // PAGE
+    pages = pages // 4 if arguments.quick else arguments.capacities * pages
     served = Served.recording(arguments, scratch, name, mebibytes)
-    postgres = None
+    act = Load()
     try:
-        kind, options, mount = LOADS[name]
-        # Inodes for small files, and a journal that does not take a fifth of so small a device.
-        served.make(kind, ["-N", str(mebibytes * 128), "-J", f"size={max(4, mebibytes // 24)}", *options], mount)
-        if name.startswith("files"):
-            files = Files(served, live=mebibytes * 10, seed=1)
-            fill(served, 0.55, 12 << 10)
-            while len(files.files) < files.live - 1:
-                files.step()
-            fill_more(served)
-            act = files.run
-        else:
-            postgres = Pgbench(served, scale=1 if arguments.quick else 8)
-            fill_more(served)
-            act = postgres.run
+        act = begin(name, arguments, served)
         served.mark()
-        done = act(pages // 4 if arguments.quick else arguments.capacities * pages)
+        done = act.run(pages)
         served.mark()
-        done = act(pages // 4 if arguments.quick else arguments.capacities * pages)
+        done = act.run(pages)
         served.mark()
         full = occupancy(served.mountpoint)
-        if postgres:
-            postgres.stop()
-            postgres = None
+        act.stop()
+        act = Load()
         served.unmount()
         result = served.classify()
         served.stop()
     finally:
-        if postgres:
-            subprocess.run([f"{postgres.bin}/pg_ctl"], check=False, capture_output=True)
+        act.abandon()
         served.give_up()
     checked, wrong, spoilt = check_classifier(served.trace, result)
     count = sum(map(len, wrong.values()))
@@ -546,8 +562,10 @@ LIVE = [("one log", 0, "none"), ("journal apart", 1, "journal=1"),
 
 def paced_run(name, arguments, scratch, streams, mapping):
     """Events a second at the model's pace, and programs over host pages of the same seconds."""
-    mebibytes = 128 if arguments.quick else DEVICE_MIB
+    # RocksDB keeps what it has compacted for a while, which a smaller one has no room for.
+    mebibytes = 128 if arguments.quick and name != "rocksdb" else DEVICE_MIB
     pages = mebibytes * MIB // PAGE
+    seconds = 5 if arguments.quick else arguments.seconds
     # In memory, so that the time of a flush is the model's.
     image = os.path.join("/dev/shm", f"nandscape-fstream-{os.getpid()}.nand")
     # A die of fast flash: its programs take 16 MB/s at most, far less than a loop device over FUSE does.
@@ -555,51 +573,38 @@ def paced_run(name, arguments, scratch, streams, mapping):
             "device.timing.program=250us", "device.timing.read=50us", "device.timing.erase=3ms"]
     options = ["--image", image, *settings(keys)]
     served = Served(arguments, scratch, f"paced-{name}", mebibytes, options)
-    act = None
+    act = Load()
     try:
-        kind, made, mount = LOADS.get(name, ("ext4", [], ["nodiscard"]))
-        served.make(kind, ["-N", str(mebibytes * 128), "-J", f"size={max(4, mebibytes // 24)}", *made], mount)
-        if name.startswith("files"):
-            act = Files(served, live=mebibytes * 10, seed=1)
-            fill(served, 0.55, 12 << 10)
-            while len(act.files) < act.live - 1:
-                act.step()
-        elif name == "pgbench":
-            act = Pgbench(served, scale=1 if arguments.quick else 8)
-        else:
-            act = Rocks(served, mebibytes)
-        if name != "rocksdb":
-            fill_more(served)
+        act = begin(name, arguments, served)
         act.run(pages // 4 if arguments.quick else arguments.capacities * pages)
         act.stop()
         served.unmount()
         served.stop()
         served = Served(arguments, scratch, f"paced-{name}", mebibytes, ["--pace", *options])
+        kind, _, mount = LOADS[name]
         served.mount(kind, mount)
         act.served = served
         act.start()
         run(arguments.binary, "control", "--quiet", "reset")
-        done = act.run_for(5 if arguments.quick else arguments.seconds)
+        done = act.run_for(seconds)
         counts = json.loads(run(arguments.binary, "stat", "--json"))
         act.stop()
-        act = None
+        act = Load()
         served.unmount()
         served.stop()
     finally:
-        if isinstance(act, Pgbench):
-            subprocess.run(act.as_postgres("pg_ctl", "-D", act.data, "-m", "immediate", "stop"), check=False,
-                           capture_output=True, cwd="/")
+        act.abandon()
         served.give_up()
         if os.path.exists(image):
             os.unlink(image)
-    return done / (5 if arguments.quick else arguments.seconds), counts
+    return done / seconds, counts
 
 
 def paced(arguments, scratch, names):
     """Live loads with each mapping, at the pace of the model."""
     for name in names:
-        if name == "rocksdb" and not shutil.which("db_bench") or name == "pgbench" and not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
-            print(f"SKIP: {name}: db_bench (package rocksdb-tools) or PostgreSQL (package postgresql) is absent")
+        if missing(name):
+            print(f"SKIP: {missing(name)} is absent: {name} was not measured")
             continue
         first = None
         for title, streams, mapping in LIVE:
@@ -637,12 +642,14 @@ def main():
         for name in arguments.loads.split(","):
             if name == "amplification":
                 metadata(arguments, scratch)
-            elif name == "paced" or name.removeprefix("paced-") in PACED and name.startswith("paced-"):
-                paced(arguments, scratch, PACED if name == "paced" else [name.removeprefix("paced-")])
+            elif name == "paced":
+                paced(arguments, scratch, PACED)
+            elif name in [f"paced-{load}" for load in PACED]:
+                paced(arguments, scratch, [name.removeprefix("paced-")])
             elif name not in LOADS:
                 raise SystemExit(f"--loads {name}: expected some of {', '.join(LOADS)}, amplification, paced, paced-files ...")
-            elif name.startswith("pgbench") and not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
-                print(f"SKIP: PostgreSQL (package postgresql) is absent: {name} was not measured")
+            elif missing(name):
+                print(f"SKIP: {missing(name)} is absent: {name} was not measured")
             else:
                 load(name, arguments, scratch)
 

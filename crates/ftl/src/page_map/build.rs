@@ -1,7 +1,7 @@
 //! The collection domains of a device, as the configuration asks for them.
 
 use super::candidates::Candidates;
-use super::config::{Config, SplitKind, Watermarks};
+use super::config::{self, Config, SplitKind, Watermarks};
 use super::domain::Domain;
 use super::logs;
 use super::marks::DomainShape;
@@ -76,9 +76,13 @@ pub(super) fn domains<D: FlashDevice>(
         .map(|index| {
             let base = index * blocks;
             let good_blocks = (base..base + blocks).filter(|block| is_good(*block)).count() as u64;
+            let needed = data_blocks + open + marks.high.div_ceil(u64::from(pages_per_block));
             // Collection finds nothing in the pieces that logs are filling.
             let filling = if takes_pieces { logs.len() as u64 * u64::from(blocks_per_piece) } else { open };
-            let needed = data_blocks + open.max(filling) + marks.high.div_ceil(u64::from(pages_per_block));
+            let missing = (needed + filling.saturating_sub(open)).saturating_sub(good_blocks);
+            if needed <= good_blocks && missing > 0 && is_new {
+                return Err(config::piece_too_large(params, blocks_per_piece, logs.len(), missing));
+            }
             if needed > good_blocks && is_new {
                 let place = match (count, config.groups) {
                     (1, _) => "the device".to_owned(),

@@ -266,6 +266,15 @@ fn collects_pieces(params: &Params) -> Result<bool, ParamError> {
     Ok(true)
 }
 
+/// The error for pieces that cannot be collected as a whole, since too few blocks would be left.
+pub(super) fn piece_too_large(params: &Params, blocks: u32, logs: usize, missing: u64) -> ParamError {
+    let expected = format!(
+        "block, or smaller pieces (ftl.stream_granularity): each of {logs} logs may be filling one of {blocks} blocks, \
+         for which the good blocks are {missing} too few"
+    );
+    params.error(COLLECT, expected)
+}
+
 /// Logs of the host beside log 0, in all reclaim groups together; 0 for another layer.
 pub fn streams(params: &Params) -> u16 {
     let in_each = u32::from(params.find(STREAMS).unwrap_or(0)) + 1;

@@ -5,6 +5,7 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::{BlockId, Extent, FlashLayer, Ftl, Logs, Lpn, Mapping, SimTime};
 use nandscape_ftl::PageMap;
 use nandscape_media::NandOptions;
+use std::collections::BTreeSet;
 
 /// Erases of each block.
 fn erases(ftl: &PageMap<impl nandscape_core::FlashDevice>) -> Vec<u32> {
@@ -130,7 +131,7 @@ fn units_live_on_while_blocks_fail_and_wear_out() {
     ];
     let mut ftl = build(geometry(2, 1, 64, 8), &options, &keys).unwrap();
     let mut rng = seeded(9);
-    let mut writes = 0;
+    let (mut writes, mut written) = (0, BTreeSet::new());
     loop {
         let lpn = below(&mut rng, ftl.logical_pages());
         let hint = nandscape_core::Hint((lpn % 2) as u16);
@@ -138,13 +139,17 @@ fn units_live_on_while_blocks_fail_and_wear_out() {
             break;
         }
         writes += 1;
+        written.insert(lpn);
         if writes % 61 == 0 {
             ftl.check_invariants();
         }
     }
     ftl.check_invariants();
     assert!(writes > 5000, "{writes} writes");
-    assert!((0..ftl.logical_pages()).any(|lpn| ftl.lookup(Lpn(lpn as u32)).is_some()));
+    assert!(
+        written.iter().all(|lpn| ftl.lookup(Lpn(*lpn as u32)).is_some()),
+        "all that was written is there"
+    );
 }
 
 #[test]
@@ -159,4 +164,9 @@ fn units_that_cannot_be_collected_are_refused() {
     refused(&[("collect", "piece")], "ftl.streams = 1 is enough");
     refused(&[("collect", "piece"), ("streams", "1"), ("wear", "static")], "ftl.wear = static");
     refused(&[("collect", "piece"), ("streams", "1"), ("split", "auto")], "ftl.split");
+    let large = [("collect", "piece"), ("streams", "1"), ("stream_granularity", "64KiB"), ("op", "0.5")];
+    refused(
+        &large,
+        "smaller pieces (ftl.stream_granularity): each of 4 logs may be filling one of 16 blocks",
+    );
 }

@@ -158,6 +158,6 @@ impl Eviction for Mq {
     }
 
     fn footprint(&self) -> Footprint {
-        self.links.footprint() + self.counts.footprint()
+        self.links.footprint() + Footprint::held(&self.levels) + self.counts.footprint()
     }
 }

@@ -141,6 +141,7 @@ impl Eviction for Smq {
     }
 
     fn footprint(&self) -> Footprint {
-        self.links.footprint() + self.level.footprint() + self.is_hit.footprint()
+        let tables = self.level.footprint() + self.is_hit.footprint();
+        self.links.footprint() + Footprint::held(&self.levels) + tables
     }
 }

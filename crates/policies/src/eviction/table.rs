@@ -12,6 +12,13 @@ pub struct Footprint {
     pub written: u64,
 }
 
+impl Footprint {
+    /// Of a list that is held, and whose writes are not counted.
+    pub(crate) const fn held<T>(items: &Vec<T>) -> Self {
+        Self { bytes: (items.capacity() * size_of::<T>()) as u64, written: 0 }
+    }
+}
+
 impl Add for Footprint {
     type Output = Self;
 
@@ -68,7 +75,7 @@ impl<T> Table<T> {
     }
 
     pub(crate) const fn footprint(&self) -> Footprint {
-        Footprint { bytes: (self.entries.capacity() * size_of::<T>()) as u64, written: self.written }
+        Footprint { written: self.written, ..Footprint::held(&self.entries) }
     }
 }
 

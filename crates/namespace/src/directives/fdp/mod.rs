@@ -5,9 +5,9 @@
 //! reclaim units. A handle moves to another unit when its own is full, or when the host says so.
 //!
 //! What the standard leaves open: writes without a directive, or with an invalid identifier, go to placement
-//! handle 0, in all groups in turn. Media bytes are bytes really programmed;
-//! the part of a reclaim unit that was not written when the host moved the handle on is counted beside them,
-//! or as media bytes too with [`Tail::AsMedia`], as QEMU does.
+//! handle 0, in all groups in turn. Media bytes are bytes really programmed; the part of a reclaim unit that
+//! was not written when the host moved the handle on is counted beside them, or as media bytes too with
+//! [`Tail::AsMedia`], as QEMU does.
 
 mod config;
 mod events;
