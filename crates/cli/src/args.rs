@@ -12,8 +12,8 @@ mod zone;
 
 pub use cache::{AdviseArgs, CacheVerb, SimulateArgs, UnitArgs};
 pub use cache_files::{
-    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheListArgs, CacheResizeArgs,
-    CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
+    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheFailArgs, CacheListArgs,
+    CacheReplaceArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
 };
 pub use object::ObjectVerb;
 pub use report::ReportArgs;

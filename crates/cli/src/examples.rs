@@ -94,8 +94,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "cache create",
         &[
-            "nandscape cache create fast.img --size 256MiB --mode write-back",
             "nandscape cache create metadata.img --data blocks.img --size 1GiB --preset dm-cache",
+            "nandscape cache create a.img --mirror b.img --size 1GiB",
             "nandscape cache create --table '0 2097152 cache disk.img fast.img 0 8 65536 16 1' --size 260MiB",
         ],
     ),
@@ -106,6 +106,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("cache table", &["nandscape cache table fast.img"]),
     ("cache clean", &["nandscape cache clean fast.img data"]),
     ("cache set", &["nandscape cache set fast.img mode=write-through quota.data=25%"]),
+    ("cache fail", &["nandscape cache fail a.img b.img"]),
+    ("cache replace", &["nandscape cache replace a.img b.img c.img"]),
     ("cache resize", &["nandscape cache resize fast.img data"]),
     ("cache salvage", &["nandscape cache salvage fast.img data --to rescued.img"]),
     (

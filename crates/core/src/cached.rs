@@ -5,6 +5,7 @@ use crate::command::HostCounts;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Pieces of requests that went past a cache for one reason. A piece is the part of a request that lies in
 /// one cache block.
@@ -308,6 +309,15 @@ pub trait CacheControl {
 
     /// Writes dirty blocks to their disks, at most so many, and gives how many there were.
     fn clean(&mut self, blocks: u32, at: SimTime) -> Result<u32, String>;
+
+    /// Goes on without a member of a cache device that is mirrored.
+    fn fail(&mut self, member: &Path) -> Result<(), String>;
+
+    /// Begins to put the file or device `new` in place of such a member; `force`: whatever it holds.
+    fn replace(&mut self, member: &Path, new: &Path, force: bool) -> Result<(), String>;
+
+    /// Copies some of what it needs, and gives the bytes that are left; with 0 it is a member.
+    fn copy_more(&mut self) -> Result<u64, String>;
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {

@@ -1,48 +1,15 @@
 //! Empty caches: in one file, or with their blocks in another.
 
 use super::joined;
-use super::{CacheFile, CacheFileError, Place, Result, Settings, draw_uuid, mark_of, refused};
+use super::making::{Files, Making};
+use super::mirror::{MEMBERS_MAX, Mirror};
+use super::{CacheFile, CacheFileError, Place, Result, Settings, draw_uuid, refused};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{self, ManageError};
 use nandscape_cache::metadata::{Area as _, MetadataError, Setup, Superblock, WATCH_BYTES};
 use nandscape_core::{Extent, Store as _};
-use nandscape_files::{FileOptions, FileStore};
+use nandscape_files::FileStore;
 use std::path::{Path, PathBuf};
-
-/// How a cache is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Making<'a> {
-    /// A cache that is there is replaced.
-    pub replace: bool,
-    /// A file that is made has space only for what is written to it.
-    pub is_sparse: bool,
-    /// File or device for the blocks; the cache itself then has only its metadata.
-    pub data: Option<&'a Path>,
-}
-
-/// Files as they are opened for a new cache, and those that were made for it.
-struct Files<'a> {
-    with: Making<'a>,
-    new: Vec<PathBuf>,
-}
-
-impl Files<'_> {
-    /// A file that is not there is made with so many bytes.
-    fn open(&mut self, path: &Path, bytes: Option<u64>) -> Result<FileStore> {
-        if !self.with.replace && mark_of(path).exists() {
-            return Err(CacheFileError::IsDisk { path: path.to_owned() });
-        }
-        match bytes {
-            Some(bytes) if !path.try_exists().unwrap_or(true) => {
-                let options = FileOptions { keeps_space: !self.with.is_sparse, ..FileOptions::default() };
-                let file = FileStore::create(path, bytes, options)?;
-                self.new.push(path.to_owned());
-                Ok(file)
-            }
-            _ => Ok(FileStore::open(path, FileOptions::default())?),
-        }
-    }
-}
 
 fn refused_by(path: &Path, source: MetadataError) -> CacheFileError {
     CacheFileError::Manage { path: path.to_owned(), name: None, source: source.into() }
@@ -62,17 +29,13 @@ impl CacheFile {
         design: &Design,
         with: Making<'_>,
     ) -> Result<(Self, Superblock)> {
-        let mut files = Files { with, new: Vec::new() };
+        let mut files = Files::new(with);
         let made = match with.data {
-            None => Self::in_one(path, bytes, design, &mut files),
             Some(data) => Self::in_two(path, data, bytes, design, &mut files),
+            None if !with.mirror.is_empty() => Self::in_mirror(path, bytes, design, &mut files),
+            None => Self::in_one(path, bytes, design, &mut files),
         };
-        if made.is_err() {
-            for path in files.new {
-                let _ = std::fs::remove_file(path);
-            }
-        }
-        made
+        files.keep_if(made)
     }
 
     fn in_one(
@@ -88,6 +51,31 @@ impl CacheFile {
             return Err(too_small(path, capacity, bytes));
         }
         let superblock = cache.format(bytes, design, files.with.replace, Settings::default())?;
+        Ok((cache, superblock))
+    }
+
+    /// `bytes` are those of each member.
+    fn in_mirror(
+        path: &Path,
+        bytes: Option<u64>,
+        design: &Design,
+        files: &mut Files<'_>,
+    ) -> Result<(Self, Superblock)> {
+        let all = 1 + files.with.mirror.len();
+        if all > MEMBERS_MAX {
+            return Err(CacheFileError::Usage(format!("{all} members: expected at most {MEMBERS_MAX}")));
+        }
+        let paths = std::iter::once(path).chain(files.with.mirror.iter().map(PathBuf::as_path));
+        let members = paths.map(|path| files.open(path, bytes)).collect::<Result<Vec<_>>>()?;
+        if let Some((file, bytes)) =
+            bytes.and_then(|bytes| Some((members.iter().find(|file| file.capacity_bytes() < bytes)?, bytes)))
+        {
+            return Err(too_small(file.path(), file.capacity_bytes(), bytes));
+        }
+        let mirror = Mirror::create(members, bytes, files.with.replace)?;
+        let mut cache = Self { fast: Place::over(mirror, path) };
+        let room = cache.fast.capacity_bytes();
+        let superblock = cache.format(room, design, true, Settings::default())?;
         Ok((cache, superblock))
     }
 

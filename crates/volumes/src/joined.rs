@@ -1,11 +1,12 @@
 //! A file as a store, or two joined: the metadata of a cache in one, its blocks in the other.
 
+use super::mirror::Mirror;
 use super::{CacheFileError, Result};
 use nandscape_cache::metadata::Superblock;
 use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::{
-    Allocation, Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreResult, StoreShape,
-    Token,
+    Allocation, Applied, BlockCommand, Clocked, Extent, Hint, Op, SimTime, Store, StoreError, StoreResult,
+    StoreShape, Token,
 };
 use nandscape_files::{FileOptions, FileStore};
 use std::path::Path;
@@ -18,7 +19,7 @@ const LABEL: &[u8; 8] = b"nandsBLK";
 /// behind them, so that it alone says all that is known of the cache.
 #[derive(Debug)]
 pub(super) struct Joined {
-    first: FileStore,
+    first: Mirror,
     data: Option<Data>,
     counts: HostCounts,
     latest: SimTime,
@@ -35,7 +36,7 @@ struct Data {
 }
 
 impl Joined {
-    pub(super) fn new(first: FileStore) -> Self {
+    pub(super) fn new(first: Mirror) -> Self {
         Self { first, data: None, counts: HostCounts::default(), latest: SimTime::ZERO }
     }
 
@@ -46,11 +47,17 @@ impl Joined {
 
     /// The files; the first one is what the cache is known by.
     pub(super) fn files(&mut self) -> impl Iterator<Item = &mut FileStore> {
-        std::iter::once(&mut self.first).chain(self.data.as_mut().map(|data| &mut data.file))
+        self.first.files().chain(self.data.as_mut().map(|data| &mut data.file))
     }
 
-    pub(super) const fn first(&self) -> &FileStore {
-        &self.first
+    pub(super) const fn first(&mut self) -> &mut Mirror {
+        &mut self.first
+    }
+
+    /// Why commands fail, where that is known.
+    pub(super) fn failed(&self) -> Option<StoreError> {
+        let data = self.data.as_ref().and_then(|data| data.file.failed().cloned());
+        self.first.failed().or(data)
     }
 
     /// The file with the blocks, where they have one.
@@ -58,27 +65,45 @@ impl Joined {
         self.data.as_mut().map(|data| &mut data.file)
     }
 
-    /// Does something to both files, to the second also if it fails on the first.
-    fn each<T>(&mut self, mut what: impl FnMut(&mut FileStore) -> StoreResult<T>) -> StoreResult<T> {
-        let mut done = what(&mut self.first);
-        if let Some(data) = &mut self.data {
-            done = done.and(what(&mut data.file));
-        }
-        done
+    /// Flushes both files, the second also if that fails on the first.
+    fn flush(&mut self) -> StoreResult<()> {
+        let done = self.first.apply(BlockCommand::FLUSH, Payload::None);
+        let data = self.data.as_mut().map(|data| data.file.apply(BlockCommand::FLUSH, Payload::None));
+        done.and(data.transpose().map(drop))
     }
 
-    /// The file with a byte, where it is there, and how many bytes it has from there on.
-    fn place(&mut self, offset: u64) -> (&mut FileStore, u64, u64) {
+    /// Applies to the file with a byte what it has of a command from there on, and says how much that was.
+    fn apply_part(&mut self, command: BlockCommand, payload: &mut Payload<'_>) -> StoreResult<u64> {
+        let Extent { offset, len } = command.extent;
+        let (is_data, offset, room) = match &self.data {
+            Some(Data { extent, at, .. }) if (extent.offset..extent.end()).contains(&offset) => {
+                (true, *at + offset - extent.offset, extent.end() - offset)
+            }
+            Some(Data { extent, .. }) if offset >= extent.end() => (false, offset - extent.len, u64::MAX),
+            Some(Data { extent, .. }) => (false, offset, extent.offset - offset),
+            None => (false, offset, u64::MAX),
+        };
+        let len = len.min(room);
+        let now = match payload {
+            Payload::Read(bytes) => {
+                let (now, later) = std::mem::take(bytes).split_at_mut(len as usize);
+                *bytes = later;
+                Payload::Read(now)
+            }
+            Payload::Write(bytes) => {
+                let (now, later) = bytes.split_at(len as usize);
+                *bytes = later;
+                Payload::Write(now)
+            }
+            // Files have no bytes beside these.
+            _ => Payload::None,
+        };
+        let part = BlockCommand { extent: Extent::new(offset, len), ..command };
         match &mut self.data {
-            Some(Data { file, extent, at }) if (extent.offset..extent.end()).contains(&offset) => {
-                (file, *at + offset - extent.offset, extent.end() - offset)
-            }
-            Some(Data { extent, .. }) if offset >= extent.end() => {
-                (&mut self.first, offset - extent.len, u64::MAX)
-            }
-            Some(Data { extent, .. }) => (&mut self.first, offset, extent.offset - offset),
-            None => (&mut self.first, offset, u64::MAX),
+            Some(data) if is_data => data.file.apply(part, now).map(drop)?,
+            _ => self.first.apply(part, now)?,
         }
+        Ok(len)
     }
 }
 
@@ -96,27 +121,11 @@ impl Store for Joined {
     fn apply(&mut self, command: BlockCommand, mut payload: Payload<'_>) -> StoreResult<Applied> {
         self.counts.count(command, self.block_bytes());
         if command.op == Op::Flush {
-            return self.each(|file| file.apply(command, Payload::None));
+            return self.flush().map(|()| Applied::default());
         }
         let mut rest = command.extent;
         while rest.len > 0 {
-            let (file, offset, room) = self.place(rest.offset);
-            let len = rest.len.min(room);
-            let now = match &mut payload {
-                Payload::Read(bytes) => {
-                    let (now, later) = std::mem::take(bytes).split_at_mut(len as usize);
-                    *bytes = later;
-                    Payload::Read(now)
-                }
-                Payload::Write(bytes) => {
-                    let (now, later) = bytes.split_at(len as usize);
-                    *bytes = later;
-                    Payload::Write(now)
-                }
-                // Files have no bytes beside these.
-                _ => Payload::None,
-            };
-            file.apply(BlockCommand { extent: Extent::new(offset, len), ..command }, now)?;
+            let len = self.apply_part(BlockCommand { extent: rest, ..command }, &mut payload)?;
             rest = Extent::new(rest.offset + len, rest.len - len);
         }
         Ok(Applied::default())
@@ -140,7 +149,8 @@ impl Store for Joined {
 
     fn shutdown(&mut self, at: SimTime) -> StoreResult<Token> {
         self.latest = self.latest.max(at);
-        self.each(|file| file.shutdown(at))
+        self.flush()?;
+        Ok(Token(at.0))
     }
 
     fn reset_counters(&mut self, at: SimTime) {

@@ -2,20 +2,26 @@
 
 mod create;
 mod joined;
+mod making;
 mod mapped;
+mod mark;
+mod mirror;
 mod place;
 mod serving;
 mod settings;
 mod shares;
 mod stat;
 
-pub use create::Making;
+pub use making::Making;
 pub use mapped::Mapping;
-pub use place::{MARK_SUFFIX, Place, mark_of};
+pub use mark::{MARK_SUFFIX, mark_of};
+pub use mirror::{MEMBERS_MAX, MirrorMember, Replacement};
+pub use place::Place;
 pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
 
+use mirror::Absent;
 use nandscape_cache::Mode;
 use nandscape_cache::compose::Typed;
 use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
@@ -99,16 +105,24 @@ impl CacheFileError {
     }
 }
 
+/// How the fast files of a cache are opened.
+const FAST: FileOptions =
+    FileOptions { is_direct: false, is_read_only: false, expected_bytes: None, keeps_space: true };
+
 impl CacheFile {
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.
     pub fn open(path: &Path, is_read_only: bool) -> Result<Self> {
-        let options = FileOptions { is_read_only, keeps_space: true, ..FileOptions::default() };
-        let mut fast = Place::open(path, options)?;
+        let options = FileOptions { is_read_only, ..FAST };
+        Self::opened(Place::over(mirror::open(path, options, Absent::Refused)?, path), options)
+    }
+
+    fn opened(mut fast: Place, options: FileOptions) -> Result<Self> {
+        let path = fast.path().to_owned();
         match Superblock::read_alone(&mut fast) {
             Ok(superblock) => {
                 // What is wrong with the settings is said by those who use them.
-                if let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings) {
-                    let file = joined::open_data(&data, &superblock, options, path)?;
+                if let Ok(Settings { data: Some(data), .. }) = Settings::parse(&path, &superblock.settings) {
+                    let file = joined::open_data(&data, &superblock, options, &path)?;
                     let extent = joined::data_of(&superblock);
                     fast.store.get().put_apart(extent, file, superblock.shape.block_bytes);
                 }
@@ -179,7 +193,9 @@ impl CacheFile {
             let detail = format!("{what}: expected a disk of its own for each volume");
             Err(CacheFileError::refused(disk, detail))
         };
-        if is_it(self.path()) || settings.data.as_deref().is_some_and(is_it) {
+        let members = self.fast.mirror();
+        let is_member = members.iter().any(|member| is_it(&member.path));
+        if is_it(self.path()) || is_member || settings.data.as_deref().is_some_and(is_it) {
             return twice("the cache itself");
         }
         match settings.volumes.values().find(|volume| is_it(&volume.path)) {
@@ -209,7 +225,7 @@ impl CacheFile {
         // The disk may be gone; its stamp goes, unless it is that of another cache by now.
         let uuid = held.superblock.volumes.iter().find(|volume| volume.id == id).map(|volume| volume.uuid);
         if let Some((volume, uuid)) = volume.zip(uuid) {
-            place::remove_mark(&volume.path, &uuid).map_err(refused(&mark_of(&volume.path), "remove"))?;
+            mark::remove_mark(&volume.path, &uuid).map_err(refused(&mark_of(&volume.path), "remove"))?;
         }
         Ok(lost)
     }

@@ -1,7 +1,9 @@
 //! Files and block devices as management sees them, and the stamp file beside a disk.
 
-use super::Result;
 use super::joined::Joined;
+use super::mark::{mark_of, replace, sync_directory};
+use super::mirror::Mirror;
+use super::{MirrorMember, Result};
 use nandscape_cache::manage::{Beside, Disk, Mark};
 use nandscape_cache::metadata::Area;
 use nandscape_core::command::Payload;
@@ -9,12 +11,9 @@ use nandscape_core::{BlockCommand, Extent, Hint, Op, Store, StoreError, StoreRes
 use nandscape_disk::decorate::Shared;
 use nandscape_files::{Condition, FileOptions, FileStore};
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// What is added to the path of a disk for its stamp file.
-pub const MARK_SUFFIX: &str = ".nandscape-cache";
 
 /// A file or block device whose bytes are used at once, and that a cache may use as a store at the same time.
 ///
@@ -33,6 +32,11 @@ impl Place {
         Ok(Self::new(FileStore::open(path, options)?, path))
     }
 
+    /// Several files with the same bytes, which are known by one of their paths.
+    pub(super) fn over(mirror: Mirror, path: &Path) -> Self {
+        Self { store: Shared::new(Joined::new(mirror)), path: path.to_owned(), mark: None }
+    }
+
     /// The same for a disk, with its stamp file.
     pub fn open_disk(path: &Path, options: FileOptions) -> Result<Self> {
         let place = Self::open(path, options)?;
@@ -41,7 +45,7 @@ impl Place {
     }
 
     pub(super) fn new(store: FileStore, path: &Path) -> Self {
-        Self { store: Shared::new(Joined::new(store)), path: path.to_owned(), mark: None }
+        Self::over(Mirror::single(store), path)
     }
 
     /// The same without its stamp file.
@@ -80,18 +84,13 @@ impl Place {
                 }
             }
         }
-        drop(store);
-        self.failed()
+        store.first().go_on();
+        store.failed()
     }
 
-    /// Whether its file has no name any more.
-    pub(super) fn is_deleted(&self) -> bool {
-        matches!(self.store.get().first().condition(), Ok(Condition::Deleted))
-    }
-
-    /// Why its commands fail, if they were told to.
-    pub(super) fn failed(&self) -> Option<StoreError> {
-        self.store.get().files().find_map(|file| file.failed().cloned())
+    /// All members, of a cache that is mirrored.
+    pub(super) fn mirror(&self) -> Vec<MirrorMember> {
+        self.store.get().first().report()
     }
 
     fn run(&mut self, op: Op, offset: u64, len: u64, payload: Payload<'_>) -> StoreResult<()> {
@@ -118,24 +117,6 @@ impl Area for Place {
     }
 }
 
-/// The stamp file of a disk.
-pub fn mark_of(disk: &Path) -> PathBuf {
-    let mut path = disk.as_os_str().to_owned();
-    path.push(MARK_SUFFIX);
-    path.into()
-}
-
-/// Takes the stamp file of a disk away, if it is that of this volume.
-pub(super) fn remove_mark(disk: &Path, volume: &[u8; 16]) -> io::Result<()> {
-    let path = mark_of(disk);
-    let is_its = |text: String| Mark::parse(&text).is_some_and(|mark| mark.volume == *volume);
-    if fs::read_to_string(&path).is_ok_and(is_its) {
-        fs::remove_file(&path)?;
-        sync_directory(&path)?;
-    }
-    Ok(())
-}
-
 fn modified_ns(path: &Path) -> io::Result<u64> {
     let modified = fs::metadata(path)?.modified()?;
     // A time before 1970 is as good as none.
@@ -145,23 +126,6 @@ fn modified_ns(path: &Path) -> io::Result<u64> {
 fn failed(path: &Path, what: &str) -> impl FnOnce(io::Error) -> StoreError {
     let text = format!("{}: {what}", path.display());
     move |error| StoreError::Io { offset: 0, len: 0, detail: format!("{text}: {error}") }
-}
-
-/// Puts a file in place of another, durably and as a whole.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = PathBuf::from(new);
-    let mut file = File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    sync_directory(path)
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 impl Disk for Place {

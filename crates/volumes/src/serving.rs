@@ -60,6 +60,7 @@ impl Handle {
             seen.health.name().clone_into(&mut stat.health);
             (stat.trouble, stat.lost) = (seen.trouble.clone(), seen.lost.clone());
             stat.given_up.clone_from(&seen.given_up);
+            stat.mirror.clone_from(&seen.mirror);
             let is_new = stat.recovery.as_ref().is_some_and(|found| found.ends_with(Report::NEW));
             if is_new && stat.gauges.used > 0 {
                 stat.recovery = Some("new when its server started".to_owned());
@@ -106,6 +107,8 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
         settings.id(name)?;
     }
     let mut notes = vec![format!("{}: {}", fast.display(), held.report)];
+    let failed = cache.fast.mirror().into_iter().filter(|member| member.failed.is_some());
+    notes.extend(failed.map(|member| format!("{}: {member}", fast.display())));
     let mut served = Vec::new();
     for volume in &held.superblock.volumes {
         let place = cache.disk(&settings, volume.id, chosen(&settings, volume.id, disks))?;
@@ -181,6 +184,7 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     shares(&mut started.cache, &settings, &design)?;
     let stat = CacheStat {
         metadata_block_bytes: held.superblock.shape.unit,
+        mirror: cache.fast.mirror(),
         read_only: read_only.clone(),
         ..CacheStat::of_design(fast.to_owned(), &design)
     };

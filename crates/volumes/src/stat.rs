@@ -1,6 +1,6 @@
 //! What a cache tells of itself, served or not, and the pages that each published design would print of it.
 
-use super::{CacheFile, Result, Settings};
+use super::{CacheFile, MirrorMember, Result, Settings};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::{Change, Held, Verdict};
 use nandscape_cache::status::{Facts, Health, Page, Printer};
@@ -33,6 +33,9 @@ pub struct CacheStat {
     /// Blocks that are cached at most, where there is a limit below the slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_blocks: Option<u64>,
+    /// Files or devices with the same bytes, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirror: Vec<MirrorMember>,
     pub mode: Mode,
     pub gauges: Gauges,
     /// What the server counted since its start or the last reset; zeroes if none runs.
@@ -278,6 +281,10 @@ impl CacheFile {
         stat.gauges = gauges(&held, &design);
         stat.metadata_block_bytes = held.superblock.shape.unit;
         stat.recovery = Some(held.report.to_string());
+        stat.mirror = self.fast.mirror();
+        if stat.mirror.iter().any(|member| member.failed.is_some()) {
+            Health::Degraded.name().clone_into(&mut stat.health);
+        }
         if held.report.lost_session {
             Health::Failed.name().clone_into(&mut stat.health);
             stat.trouble = Some("flushed writes of the last session may be lost".to_owned());

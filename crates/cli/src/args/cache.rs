@@ -1,8 +1,9 @@
 //! Arguments of `cache`.
 
 use super::{
-    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheListArgs, CacheResizeArgs,
-    CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ReadingArgs, WORKLOAD_HELP, name,
+    CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheFailArgs, CacheListArgs,
+    CacheReplaceArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ReadingArgs,
+    WORKLOAD_HELP, name,
 };
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
@@ -28,6 +29,10 @@ pub enum CacheVerb {
     Set(CacheSetArgs),
     /// Take the new size of a disk that grew or shrank.
     Resize(CacheResizeArgs),
+    /// Go on without a member of a mirror, such as a device that is gone.
+    Fail(CacheFailArgs),
+    /// Put another file or device in place of a member of a mirror, with all that the others have.
+    Replace(CacheReplaceArgs),
     /// List what only the cache has of a disk that was used without it, and write it somewhere.
     Salvage(CacheSalvageArgs),
     /// Hits and misses of caches of any policy and size, in one reading of a workload.

@@ -23,6 +23,10 @@ pub struct CacheCreateArgs {
     /// commands. --size is that of this file.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with = "table")]
     pub data: Option<PathBuf>,
+    /// Further file or device with the same bytes, so that the cache outlives either; may be repeated.
+    /// --size is that of each, and any of them names the cache.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, conflicts_with_all = ["table", "data"])]
+    pub mirror: Vec<PathBuf>,
     /// Bytes to use of it, and size of a file that is to be made [default: all of what is there].
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
@@ -150,6 +154,37 @@ pub struct CacheResizeArgs {
     /// Where its disk is, if not where it was.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub disk: Option<PathBuf>,
+}
+
+/// Arguments of `cache fail`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheFailArgs {
+    /// The cache, by a member of its mirror that is there.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// The member to go on without.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub member: PathBuf,
+}
+
+/// Arguments of `cache replace`.
+#[derive(Clone, Debug, Args)]
+pub struct CacheReplaceArgs {
+    /// The cache, by a member of its mirror that is there.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub fast: PathBuf,
+    /// The member to replace, there or not.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub member: PathBuf,
+    /// File or block device that takes its place; a file that is not there is made.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub new: PathBuf,
+    /// Overwrite whatever the new file or device holds.
+    #[arg(long)]
+    pub force: bool,
+    /// Do not reserve space for a file that is made.
+    #[arg(long)]
+    pub sparse: bool,
 }
 
 /// Arguments of `cache salvage`.

@@ -23,6 +23,8 @@ pub fn run(verb: &CacheVerb, console: Console) -> Result<()> {
         CacheVerb::Table(args) => files::status(args, true, console),
         CacheVerb::Clean(args) => files::clean(args, console),
         CacheVerb::Set(args) => files::set(args, console),
+        CacheVerb::Fail(args) => files::fail(args, console),
+        CacheVerb::Replace(args) => files::replace(args, console),
         CacheVerb::Resize(args) => files::resize(args, console),
         CacheVerb::Salvage(args) => files::salvage(args, console),
     }

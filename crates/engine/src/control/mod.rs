@@ -123,6 +123,8 @@ impl Controlled {
             Ask::Snapshot { path } => self.take_snapshot(path),
             Ask::CacheClean {} => self.clean_cache(),
             Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(settings).map(|()| None)),
+            Ask::CacheFail { member } => self.with_cache(|cache, _| cache.fail(member).map(|()| None)),
+            Ask::CacheReplace { member, new, force } => self.replace_member(member, new, *force),
             Ask::Zone { ask } => match self.engine.with(|subsystem, at| zones::act(subsystem, *ask, at)) {
                 Ok(lines) => Answer::result(&lines),
                 Err(error) => Answer::error(crate::meter::name_of(&error), &error.to_string()),
@@ -168,6 +170,22 @@ impl Controlled {
                 );
             }
         }
+    }
+
+    /// A part at a time, so that requests have their turn.
+    fn replace_member(&self, member: &Path, new: &Path, force: bool) -> Answer {
+        let mut answer = self.with_cache(|cache, _| cache.replace(member, new, force).map(|()| None));
+        let mut left = u64::MAX;
+        while answer.ok && left > 0 {
+            if self.stop.is_requested() {
+                return Answer::error("stopping", "the server is stopping: expected 'cache replace' again");
+            }
+            answer = self.with_cache(|cache, _| {
+                left = cache.copy_more()?;
+                Ok(None)
+            });
+        }
+        answer
     }
 
     fn take_snapshot(&self, path: &Path) -> Answer {

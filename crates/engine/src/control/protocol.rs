@@ -35,6 +35,20 @@ pub enum Ask {
         /// Keys and values, such as `mode` and `write-through`.
         settings: BTreeMap<String, String>,
     },
+    /// A cache goes on without a member of its mirror.
+    CacheFail {
+        /// The member, as the server sees it.
+        member: PathBuf,
+    },
+    /// Puts a file or device in place of a member of a cache's mirror, and answers when that has everything.
+    CacheReplace {
+        /// The member, as the server sees it.
+        member: PathBuf,
+        /// What takes its place, as the server sees it; a file that is not there is made.
+        new: PathBuf,
+        /// Whatever the new one holds.
+        force: bool,
+    },
     /// Reports zones, after their states were changed if that is asked for.
     Zone {
         /// What, and which zones.

@@ -1,12 +1,15 @@
 //! Other settings while a cache is served.
 
 use super::CachedFiles;
+use crate::making::{Files, Making};
+use crate::mirror::Mirror;
 use crate::{CacheFileError, Result, Settings, refused};
 use nandscape_cache::Mode;
 use nandscape_cache::compose::{Design, Typed};
 use nandscape_cache::manage;
 use nandscape_cache::metadata::Area as _;
 use nandscape_core::{CacheControl, SimTime};
+use std::path::Path;
 
 impl CachedFiles {
     /// Follows other settings from now on. What is refused changes nothing.
@@ -82,6 +85,15 @@ impl CachedFiles {
         Ok(())
     }
 
+    /// Does something with the members of the cache device.
+    fn with_mirror<T>(&self, act: impl FnOnce(&mut Mirror, &Path) -> Result<T>) -> Result<T, String> {
+        if let Some(why) = &self.read_only {
+            return Err(format!("served read-only: {why}"));
+        }
+        let fast = self.fast.as_ref().ok_or("a cache in memory: expected one with a mirror")?;
+        act(fast.store.get().first(), fast.path()).map_err(|error| error.to_string())
+    }
+
     /// The mode in force.
     pub fn mode(&self) -> Mode {
         self.cache.mode()
@@ -98,5 +110,21 @@ impl CacheControl for CachedFiles {
             return Err(format!("served read-only: {why}"));
         }
         self.cache.clean(blocks, at).map_err(|error| error.to_string())
+    }
+
+    fn fail(&mut self, member: &Path) -> Result<(), String> {
+        self.with_mirror(|mirror, path| mirror.fail(path, member))
+    }
+
+    fn replace(&mut self, member: &Path, new: &Path, force: bool) -> Result<(), String> {
+        self.with_mirror(|mirror, path| {
+            let mut files = Files::new(Making { replace: force, ..Making::default() });
+            let begun = mirror.replace(path, member, &mut files, new, force);
+            files.keep_if(begun)
+        })
+    }
+
+    fn copy_more(&mut self) -> Result<u64, String> {
+        self.with_mirror(|mirror, _| mirror.copy_more())
     }
 }

@@ -21,10 +21,16 @@ pub(super) struct Heart {
 impl Heart {
     pub(super) fn start(fast: Option<Place>, mut disks: Vec<Place>, teller: Teller) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
+        let at_start = fast.as_ref().map(Place::mirror).unwrap_or_default();
         let beat = move || {
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 // The cache finds out by itself: its next command fails, or it looks when it is idle.
                 let _ = fast.as_ref().map(|fast| fast.look_over(true));
+                // What was said at the start is not said again.
+                let failed = fast.iter().flat_map(Place::mirror).filter(|member| member.failed.is_some());
+                for member in failed.filter(|member| !at_start.contains(member)) {
+                    teller.say(format!("{member}; the cache goes on with the other members of its mirror"));
+                }
                 for disk in &mut disks {
                     if let Some(error) = disk.look_over(false) {
                         teller.say(format!("a disk cannot be used any more: {error}"));

@@ -6,7 +6,7 @@ use nandscape_core::command::HostCounts;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::{LostRange, Settings};
+use crate::{LostRange, MirrorMember, Settings};
 use nandscape_cache::compose::Design;
 
 /// How a cache stood when it was looked at last.
@@ -20,6 +20,7 @@ pub(super) struct Seen {
     pub trouble: Option<String>,
     pub given_up: Option<String>,
     pub lost: Vec<LostRange>,
+    pub mirror: Vec<MirrorMember>,
     pub volumes: Vec<SeenVolume>,
 }
 

@@ -63,18 +63,21 @@ impl CachedFiles {
             offset: extent.offset,
             len: extent.len,
         });
+        let mirror = self.fast.as_ref().map(Place::mirror).unwrap_or_default();
+        let is_whole = mirror.iter().all(|member| member.failed.is_none());
         Seen {
             gauges: self.cache.gauges(),
             counters: counters.total(),
             shared: counters.shared.clone(),
             health: match (&health.bypassed, health.lost_bytes) {
                 (_, 1..) => Health::Failed,
-                (Some(_), _) => Health::Degraded,
-                _ => Health::Normal,
+                (None, _) if is_whole => Health::Normal,
+                _ => Health::Degraded,
             },
             trouble: trouble(&health, self.read_only.as_deref(), &name_of),
             given_up: health.bypassed.as_ref().map(ToString::to_string),
             lost: lost.collect(),
+            mirror,
             volumes: self.served.iter().map(volume).collect(),
         }
     }
@@ -211,7 +214,7 @@ impl CachedFiles {
     /// Gives the cache up if its file was deleted or cut short.
     fn check_fast(&mut self, look_over: bool, at: SimTime) -> Result<(), CacheError> {
         let Some(fast) = &self.fast else { return Ok(()) };
-        match if look_over { fast.look_over(true) } else { fast.failed() } {
+        match if look_over { fast.look_over(true) } else { fast.store.get().failed() } {
             Some(error) => self.cache.give_up(error, at),
             None => Ok(()),
         }

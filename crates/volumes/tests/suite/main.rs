@@ -2,4 +2,5 @@
 
 mod apart;
 mod caches;
+mod mirrored;
 mod support;

@@ -8,7 +8,7 @@ use nandscape_cache::compose::Design;
 use nandscape_cache::status::TableLine;
 use nandscape_core::units::{format_bytes, parse_size};
 use nandscape_volumes::{CacheFile, Making, Mapping};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub fn run(args: &CacheCreateArgs, console: Console) -> Result<()> {
     if let Some(line) = &args.table {
@@ -27,7 +27,9 @@ pub fn run(args: &CacheCreateArgs, console: Console) -> Result<()> {
     }
     let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
     let fast = args.fast.as_deref().unwrap_or(Path::new(""));
-    let size = size(args, args.data.as_deref().unwrap_or(fast))?;
+    let files = args.data.as_deref().into_iter().chain(args.mirror.iter().map(PathBuf::as_path));
+    let files = if args.data.is_some() { None } else { Some(fast) }.into_iter().chain(files);
+    let size = size(args, files)?;
     let (_, superblock) = CacheFile::create(fast, size, &design, making(args))?;
     let slots = design.whole_slots(superblock.shape.slots);
     let preset = design.preset.info.name;
@@ -36,11 +38,11 @@ pub fn run(args: &CacheCreateArgs, console: Console) -> Result<()> {
 }
 
 fn making(args: &CacheCreateArgs) -> Making<'_> {
-    Making { replace: args.force, is_sparse: args.sparse, data: args.data.as_deref() }
+    Making { replace: args.force, is_sparse: args.sparse, data: args.data.as_deref(), mirror: &args.mirror }
 }
 
-/// The size that was typed, which a cache that is to be made needs.
-fn size(args: &CacheCreateArgs, fast: &Path) -> Result<Option<u64>> {
+/// The size that was typed, which a file that is to be made needs.
+fn size<'a>(args: &CacheCreateArgs, mut files: impl Iterator<Item = &'a Path>) -> Result<Option<u64>> {
     let size = args.size.as_deref().map(|text| {
         let bytes = parse_size(text).ok().filter(|bytes| *bytes > 0 && bytes % 4096 == 0);
         bytes.ok_or_else(|| {
@@ -50,8 +52,9 @@ fn size(args: &CacheCreateArgs, fast: &Path) -> Result<Option<u64>> {
         })
     });
     let size = size.transpose()?;
-    if size.is_none() && !fast.try_exists().unwrap_or(true) {
-        let text = format!("{} is not there: expected --size SIZE to make it", fast.display());
+    let new = files.find(|file| size.is_none() && !file.try_exists().unwrap_or(true));
+    if let Some(file) = new {
+        let text = format!("{} is not there: expected --size SIZE to make it", file.display());
         return Err(Failure::usage(text));
     }
     Ok(size)
@@ -67,7 +70,8 @@ fn summary(fast: &Path, slots: u64, block_bytes: u32, preset: &str, mode: Mode) 
 fn create_mapped(args: &CacheCreateArgs, line: &TableLine, console: Console) -> Result<()> {
     let (keys, fast) = (pairs("--set ", &args.sets)?, Path::new(&line.cache));
     let name = name_of(args.name.as_ref(), Path::new(&line.origin))?;
-    let with = Mapping { name: &name, bytes: size(args, fast)?, keys: &keys, making: making(args) };
+    let with =
+        Mapping { name: &name, bytes: size(args, std::iter::once(fast))?, keys: &keys, making: making(args) };
     let (_, superblock, design) = CacheFile::create_mapped(line, &with)?;
     let (slots, block) = (design.whole_slots(superblock.shape.slots), superblock.shape.block_bytes);
     console.note(&summary(fast, slots.into(), block, design.preset.info.name, design.mode));

@@ -2,8 +2,8 @@
 
 use super::running;
 use crate::args::{
-    CacheAttachArgs, CacheCleanArgs, CacheDetachArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs,
-    CacheStatusArgs,
+    CacheAttachArgs, CacheCleanArgs, CacheDetachArgs, CacheFailArgs, CacheReplaceArgs, CacheResizeArgs,
+    CacheSalvageArgs, CacheSetArgs, CacheStatusArgs,
 };
 use crate::console::{Console, Failure, Result};
 use nandscape_cache::compose::Typed;
@@ -11,7 +11,7 @@ use nandscape_cache::metadata::Lost;
 use nandscape_cache::status::{self, Printer};
 use nandscape_core::units::format_bytes;
 use nandscape_engine::control::{Ask, ClientError};
-use nandscape_volumes::{CacheFile, CacheStat};
+use nandscape_volumes::{CacheFile, CacheStat, Making};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -170,6 +170,39 @@ pub fn resize(args: &CacheResizeArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
+pub fn fail(args: &CacheFailArgs, console: Console) -> Result<()> {
+    match running::find_served(&args.fast)? {
+        Some(mut server) => {
+            let member = std::path::absolute(&args.member).map_err(Failure::run)?;
+            server.ask(&Ask::CacheFail { member }).map_err(Failure::run)?;
+        }
+        None => CacheFile::fail(&args.fast, &args.member)?,
+    }
+    let (cache, member) = (args.fast.display(), args.member.display());
+    console.note(&format!(
+        "{cache}: goes on without {member}; 'nandscape cache replace' puts another one there"
+    ));
+    Ok(())
+}
+
+pub fn replace(args: &CacheReplaceArgs, console: Console) -> Result<()> {
+    let bar = console.progress("replace");
+    let done = if let Some(mut server) = running::find_served(&args.fast)? {
+        let absolute = |path: &Path| std::path::absolute(path).map_err(Failure::run);
+        let (member, new) = (absolute(&args.member)?, absolute(&args.new)?);
+        server.ask(&Ask::CacheReplace { member, new, force: args.force }).map(drop).map_err(Failure::run)
+    } else {
+        let with = Making { replace: args.force, is_sparse: args.sparse, ..Making::default() };
+        let mut progress = |done, all| bar.show_bytes(done, all);
+        CacheFile::replace(&args.fast, &args.member, &args.new, with, &mut progress).map_err(Failure::from)
+    };
+    bar.finish();
+    done?;
+    let (cache, member, new) = (args.fast.display(), args.member.display(), args.new.display());
+    console.note(&format!("{cache}: {new} in place of {member}, with all that the others have"));
+    Ok(())
+}
+
 /// Lists what a disk does not have, and writes it somewhere.
 pub fn salvage(args: &CacheSalvageArgs, console: Console) -> Result<()> {
     let mut cache = CacheFile::open(&args.fast, !args.onto_disk)?;
@@ -277,6 +310,9 @@ fn page(stat: &CacheStat, printer: &Printer, at: Option<usize>, is_table: bool) 
     }
     if let Some(limit) = stat.limit_blocks {
         let _ = writeln!(text, "# limit: {limit} blocks of all volumes");
+    }
+    for member in stat.mirror.iter().filter(|_| !is_table) {
+        let _ = writeln!(text, "# mirror: {member}");
     }
     if !is_table && let Some(trouble) = &stat.trouble {
         let _ = writeln!(text, "# {trouble}");

@@ -26,6 +26,15 @@ pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>> {
     }
 }
 
+/// The server that serves the cache at `fast`; `None` if nobody uses it, or a member of its mirror is gone,
+/// which a server would not wait for.
+pub fn find_served(fast: &Path) -> Result<Option<Client>> {
+    match CacheFile::open(fast, true) {
+        Err(CacheFileError::File(FileError::InUse { .. })) => Ok(find(fast)?.map(|(client, _)| client)),
+        _ => Ok(None),
+    }
+}
+
 fn in_memory() -> Result<(Client, CacheStat)> {
     let mut all: Vec<_> = serving(Path::new(IN_MEMORY)).collect();
     match (all.pop(), all.len()) {
@@ -52,7 +61,10 @@ pub fn all() -> Result<Vec<(PathBuf, CacheStat)>> {
 /// Servers that have this cache, and can be asked.
 fn serving(path: &Path) -> impl Iterator<Item = (Client, CacheStat)> {
     let all = running().unwrap_or_default().into_iter();
-    all.filter_map(|socket| ask(&socket)).filter(move |(_, stat)| stat.fast == path)
+    let is_it =
+        move |other: &Path| other == path || std::fs::canonicalize(other).is_ok_and(|other| other == path);
+    all.filter_map(|socket| ask(&socket))
+        .filter(move |(_, stat)| stat.fast == path || stat.mirror.iter().any(|member| is_it(&member.path)))
 }
 
 /// The cache of a server; `None` if it has none, or has ended.
