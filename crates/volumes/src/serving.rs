@@ -183,7 +183,7 @@ pub fn open_cache(fast: &Path, disks: &[(String, PathBuf)], trust: bool) -> Resu
     }
     shares(&mut started.cache, &settings, &design)?;
     let stat = CacheStat {
-        metadata_block_bytes: held.superblock.shape.unit,
+        metadata_block_bytes: nandscape_cache::metadata::METADATA_BLOCK,
         mirror: cache.fast.mirror(),
         read_only: read_only.clone(),
         ..CacheStat::of_design(fast.to_owned(), &design)

@@ -279,7 +279,7 @@ impl CacheFile {
             }
         }
         stat.gauges = gauges(&held, &design);
-        stat.metadata_block_bytes = held.superblock.shape.unit;
+        stat.metadata_block_bytes = nandscape_cache::metadata::METADATA_BLOCK;
         stat.recovery = Some(held.report.to_string());
         stat.mirror = self.fast.mirror();
         if stat.mirror.iter().any(|member| member.failed.is_some()) {

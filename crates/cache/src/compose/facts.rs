@@ -2,14 +2,12 @@
 
 use super::{Design, Member};
 use crate::counters::{Counters, Gauges};
+use crate::metadata::METADATA_BLOCK;
 use crate::mode::Mode;
 use crate::status::{Facts, Health};
 use nandscape_core::Params;
 use nandscape_policies::Map;
 use nandscape_policies::admission::{self, BCACHE_CUTOFF, SEQUENTIAL_READ};
-
-/// Bytes of a block of metadata, of every kind that has any.
-const METADATA_BLOCK: u32 = 4096;
 
 /// A cache of a design as it is now.
 #[derive(Clone, Copy, Debug)]

@@ -24,6 +24,9 @@ mod tests;
 /// Records in a block of them.
 pub(crate) const RECORDS: u32 = format::items(format::BLOCK);
 
+/// Bytes of metadata that are written at once, of every kind that has any.
+pub const METADATA_BLOCK: u32 = format::BLOCK as u32;
+
 pub use area::{Area, Sketch, StoreArea, apply};
 pub use report::{Found, Lost, Report};
 pub(crate) use report::{dirty_of, merged, sub_bytes};

@@ -1,6 +1,6 @@
 //! An entry for each slot, in place.
 
-use super::table::{read_table, table_block, whole_table};
+use super::table::{group_blocks, read_table, table_block, table_group, whole_table};
 use super::{
     Area, Entry, Found, Kind, Metadata, MetadataError, Opened, Setup, Shape, Superblock, Table, Write,
 };
@@ -21,12 +21,12 @@ pub const KIND: Kind = Kind {
 #[derive(Debug)]
 struct Slots {
     superblock: Superblock,
-    // Table blocks that are to be written.
+    // Groups of table blocks that are to be written.
     pending: Vec<u32>,
 }
 
 // A block of the table is no larger than what survives a loss of power whole: in place there is no second
-// copy.
+// copy. Blocks are written in groups of 4096 bytes, as FlashCache and EnhanceIO write theirs.
 fn shape(setup: &Setup) -> Result<Shape, MetadataError> {
     let (block_bytes, unit) = (setup.block_bytes, setup.store_block.clamp(512, 4096));
     Shape::fit(setup, |slots| Shape { block_bytes, slots, unit, tables: 1, ring: 0, has_closing: false })
@@ -79,9 +79,9 @@ impl Metadata for Slots {
     }
 
     fn note(&mut self, slot: u32, _: Option<Entry>) {
-        let block = slot / self.superblock.shape.per_block();
-        if self.pending.last() != Some(&block) {
-            self.pending.push(block);
+        let group = slot / self.superblock.shape.per_block() / group_blocks(&self.superblock);
+        if self.pending.last() != Some(&group) {
+            self.pending.push(group);
         }
     }
 
@@ -92,13 +92,9 @@ impl Metadata for Slots {
     fn commit(&mut self, table: &dyn Table, out: &mut Vec<Write>) {
         self.pending.sort_unstable();
         self.pending.dedup();
-        let mut entries = Vec::new();
-        for block in self.pending.drain(..) {
-            entries.clear();
-            table.list(self.superblock.shape.slots_of(block), &mut entries);
-            entries.retain(|(_, entry)| entry.dirty != 0);
-            out.push(table_block(&self.superblock, 0, block, 0, &entries));
-        }
+        let superblock = &self.superblock;
+        let write = |group| table_group(superblock, 0, group, 0, table, |entry| entry.dirty != 0);
+        out.extend(self.pending.drain(..).map(write));
     }
 
     fn memory_bytes(&self) -> u64 {

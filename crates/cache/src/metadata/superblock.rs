@@ -49,7 +49,7 @@ pub struct Shape {
     pub block_bytes: u32,
     /// Slots.
     pub slots: u32,
-    /// Bytes of a table block.
+    /// Bytes of a table block, of which those that fill 4096 bytes are written together.
     pub unit: u32,
     /// Copies of the table: 0, 1 or 2.
     pub tables: u32,

@@ -1,16 +1,10 @@
 //! Blocks of the table: an entry for each of consecutive slots.
 
-use super::format::{self, Header, Magic};
+use super::format::{self, BLOCK, Header, Magic};
 use super::{Area, Entry, Found, Superblock, Table, Write};
 
-/// The write of a table block with these entries, which are all of its slots'.
-pub fn table_block(
-    superblock: &Superblock,
-    copy: u32,
-    block: u32,
-    sequence: u64,
-    entries: &[(u32, Entry)],
-) -> Write {
+/// A table block with these entries, which are all of its slots'.
+fn encode(superblock: &Superblock, block: u32, sequence: u64, entries: &[(u32, Entry)]) -> Vec<u8> {
     let shape = &superblock.shape;
     let mut bytes = vec![0; shape.unit as usize];
     let slots = shape.slots_of(block);
@@ -20,17 +14,56 @@ pub fn table_block(
     }
     let header = Header { index: block, sequence, count, part: 0, parts: 0, visited: 0, regions: 0 };
     format::seal(&mut bytes, Magic::Table, superblock.tag(), &header);
-    Write { offset: shape.table_offset(copy, block), bytes }
+    bytes
+}
+
+/// The write of a table block with these entries, which are all of its slots'.
+pub fn table_block(
+    superblock: &Superblock,
+    copy: u32,
+    block: u32,
+    sequence: u64,
+    entries: &[(u32, Entry)],
+) -> Write {
+    let bytes = encode(superblock, block, sequence, entries);
+    Write { offset: superblock.shape.table_offset(copy, block), bytes }
+}
+
+/// Table blocks that are written together: each survives a loss of power whole or as it was, and together
+/// they are as large as a block of metadata.
+pub fn group_blocks(superblock: &Superblock) -> u32 {
+    BLOCK as u32 / superblock.shape.unit
+}
+
+/// The write of a group of table blocks, with the entries to keep.
+pub fn table_group(
+    superblock: &Superblock,
+    copy: u32,
+    group: u32,
+    sequence: u64,
+    table: &dyn Table,
+    keep: impl Fn(&Entry) -> bool,
+) -> Write {
+    let shape = &superblock.shape;
+    let first = group * group_blocks(superblock);
+    let end = shape.table_blocks().min(first + group_blocks(superblock));
+    let (mut bytes, mut entries) = (Vec::new(), Vec::new());
+    for block in first..end {
+        entries.clear();
+        table.list(shape.slots_of(block), &mut entries);
+        entries.retain(|(_, entry)| keep(entry));
+        let block = encode(superblock, block, sequence, &entries);
+        // One that is alone is not copied.
+        if bytes.is_empty() { bytes = block } else { bytes.extend(block) }
+    }
+    Write { offset: shape.table_offset(copy, first), bytes }
 }
 
 /// The writes of all blocks of a table copy.
 pub fn whole_table(superblock: &Superblock, copy: u32, table: &dyn Table, out: &mut Vec<Write>) {
-    let mut entries = Vec::new();
-    for block in 0..superblock.shape.table_blocks() {
-        entries.clear();
-        table.list(superblock.shape.slots_of(block), &mut entries);
-        out.push(table_block(superblock, copy, block, superblock.generation, &entries));
-    }
+    let groups = superblock.shape.table_blocks().div_ceil(group_blocks(superblock));
+    let sequence = superblock.generation;
+    out.extend((0..groups).map(|group| table_group(superblock, copy, group, sequence, table, |_| true)));
 }
 
 /// Reads a copy of the table, gives each entry with the stamp of its block, and returns the damaged blocks,

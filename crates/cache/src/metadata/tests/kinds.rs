@@ -104,3 +104,36 @@ fn what_cannot_be_is_an_error() {
     assert!(error(&Setup { settings, ..setup(1 << 30) }, "slots", &mut area).contains("bytes of settings"));
     assert!(area.bytes.iter().all(|byte| *byte == 0));
 }
+
+#[test]
+fn slots_are_written_in_blocks_of_4096_bytes_of_which_each_sector_holds_by_itself() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+    let (mut area, opened) = Bytes::create("slots", 3000);
+    area.apply(&opened.repairs);
+    let (mut metadata, shape) = (opened.metadata, opened.superblock.unwrap().shape);
+    assert_eq!(shape.unit, 512);
+    let mut slots = Slots(vec![None; shape.slots as usize]);
+    let kept = |slots: &Slots| slots.map(|e| (e.dirty != 0).then_some(Entry { valid: e.dirty, ..e }));
+    let mut mixed = 0;
+    for round in 0..200 {
+        let (before, mut writes) = (kept(&slots), Vec::new());
+        change(&mut *metadata, &mut slots, 1 + round % 40, &mut rng);
+        metadata.commit(&slots, &mut writes);
+        let table = shape.table_offset(0, 0)..shape.table_offset(0, shape.table_blocks());
+        for Write { offset, bytes } in &writes {
+            let len = 4096.min(table.end - offset);
+            assert!(table.contains(offset) && offset % 4096 == 0 && bytes.len() as u64 == len, "{offset}");
+        }
+        let whole = below(&mut rng, writes.len() as u64) as usize;
+        let found = open(&mut area.cut(&writes, whole, &mut rng)).unwrap().found;
+        assert_eq!(found.report.damaged_table_blocks, 0);
+        let (found, after) = (Slots::of(&found, shape.slots), kept(&slots));
+        for slot in 0..shape.slots as usize {
+            assert!([before.0[slot], after.0[slot]].contains(&found.0[slot]), "slot {slot}");
+        }
+        mixed += u32::from(found != before && found != after);
+        area.apply(&writes);
+        metadata.committed();
+    }
+    assert!(mixed > 100, "{mixed} commits were cut within a block or between two");
+}
