@@ -310,6 +310,12 @@ pub trait CacheControl {
     /// Writes dirty blocks to their disks, at most so many, and gives how many there were.
     fn clean(&mut self, blocks: u32, at: SimTime) -> Result<u32, String>;
 
+    /// Puts the disk at a path behind the cache, under a name, and gives the number of its namespace.
+    fn attach(&mut self, disk: &Path, name: &str) -> Result<u32, String>;
+
+    /// Takes the disk of that name away, which then has everything. Its namespace has no bytes from then on.
+    fn detach(&mut self, name: &str, at: SimTime) -> Result<(), String>;
+
     /// Goes on without a member of a cache device that is mirrored.
     fn fail(&mut self, member: &Path) -> Result<(), String>;
 

@@ -246,7 +246,7 @@ fn cache(stat: &Stat, out: &mut Families<'_>) -> Result<(), Error> {
     let is_degraded = cache["health"].as_str() != Some("normal");
     out.gauge(
         "cache_degraded",
-        "1 if the cache device is used no more, or something is lost",
+        "1 if the cache device or a member of its mirror is used no more, or something is lost",
         f64::from(u8::from(is_degraded)),
     )?;
     let is_given_up = cache["given_up"].is_string();

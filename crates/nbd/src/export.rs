@@ -3,6 +3,8 @@
 use crate::limits::MAX_REQUEST_BYTES;
 use crate::wire::flag;
 use nandscape_core::NamespaceInfo;
+use nandscape_engine::control;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A namespace as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,5 +47,69 @@ impl Export {
             flag::SEND_FUA | flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO
         };
         common | chunks | writes
+    }
+}
+
+/// What clients can choose now, and how many have chosen each.
+#[derive(Debug)]
+pub struct Exports {
+    all: Mutex<Vec<(Export, usize)>>,
+    adds_read_only: bool,
+}
+
+impl Exports {
+    pub(crate) fn new(exports: Vec<Export>, adds_read_only: bool) -> Self {
+        let all = Mutex::new(exports.into_iter().map(|export| (export, 0)).collect());
+        Self { all, adds_read_only }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Export, usize)>> {
+        self.all.lock().expect("nobody panicked with the exports in hand")
+    }
+
+    /// As they are now.
+    pub(crate) fn all(&self) -> Arc<[Export]> {
+        self.lock().iter().map(|(export, _)| export.clone()).collect()
+    }
+
+    /// A client has chosen this one, until what is given is dropped. `None` if it has gone meanwhile.
+    pub(crate) fn enter<'a>(&'a self, export: &'a Export) -> Option<Chosen<'a>> {
+        let mut all = self.lock();
+        all.iter_mut().find(|(other, _)| other == export)?.1 += 1;
+        Some(Chosen { exports: self, export })
+    }
+}
+
+impl control::Exports for Exports {
+    fn add(&self, namespace: u32, info: &NamespaceInfo) {
+        let (description, is_read_only) = ("cached volume".to_owned(), self.adds_read_only);
+        self.lock().push((Export { description, is_read_only, ..Export::new(namespace, info) }, 0));
+    }
+
+    fn remove(&self, namespace: u32) -> Result<(), usize> {
+        let mut all = self.lock();
+        let is_it = |export: &Export| export.namespace == namespace;
+        let clients = all.iter().filter(|(export, _)| is_it(export)).map(|(_, clients)| clients).sum();
+        if clients > 0 {
+            return Err(clients);
+        }
+        all.retain(|(export, _)| !is_it(export));
+        Ok(())
+    }
+}
+
+/// A client of an export.
+#[derive(Debug)]
+pub(crate) struct Chosen<'a> {
+    exports: &'a Exports,
+    export: &'a Export,
+}
+
+impl Drop for Chosen<'_> {
+    fn drop(&mut self) {
+        let mut all = self.exports.lock();
+        if let Some((_, clients)) = all.iter_mut().find(|(other, _)| other == self.export) {
+            *clients -= 1;
+        }
     }
 }

@@ -16,5 +16,5 @@ pub mod server;
 pub mod transmission;
 pub mod wire;
 
-pub use export::Export;
+pub use export::{Export, Exports};
 pub use server::{Server, Stopper};

@@ -1,5 +1,6 @@
 //! A cache over files as namespaces of bytes that a server serves.
 
+mod attaching;
 mod control;
 mod giving_up;
 mod heart;
@@ -15,7 +16,7 @@ use super::{
     CacheFile, CacheFileError, NAME_EXPECTED, Named, Place, Result, Settings, chosen, is_name, refused,
 };
 use giving_up::{GivingUp, Teller};
-use heart::Heart;
+use heart::{Heart, Hearts};
 use live::Live;
 use nandscape_cache::compose::Design;
 use nandscape_cache::engine::{Cache, Disk as Member, Started};
@@ -25,7 +26,7 @@ use nandscape_core::{CacheReport, NamespaceInfo, SimTime, Store as _, Subsystem}
 use nandscape_disk::{Keep, RamDisk, ram::RamSpeed};
 use nandscape_policies::eviction::AnyEviction;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use watching::Watching;
 
 /// A cache that is ready to be served, and what there is to say of its start.
@@ -65,11 +66,7 @@ impl Handle {
             if is_new && stat.gauges.used > 0 {
                 stat.recovery = Some("new when its server started".to_owned());
             }
-            for (volume, now) in stat.volumes.iter_mut().zip(&seen.volumes) {
-                (volume.blocks, volume.dirty_blocks) = (now.blocks, now.dirty_blocks);
-                volume.dirty_bytes = now.dirty_bytes;
-                (volume.disk_counts, volume.counters) = (Some(now.disk), Some(now.counters.clone()));
-            }
+            stat.volumes.clone_from(&seen.volumes);
         }
         stat
     }
@@ -208,26 +205,9 @@ pub fn cache_in_memory(
     let mut served = Vec::new();
     let mut members = Vec::new();
     for (id, (name, path)) in (0..).zip(disks) {
-        if !is_name(name) {
-            return Err(CacheFileError::name(name, NAME_EXPECTED));
-        }
-        if served.iter().any(|other: &Served| other.name == *name) {
-            return Err(CacheFileError::name(name, "one that no other volume has"));
-        }
-        let mut place = Place::open_disk(path, nandscape_files::FileOptions::default())?;
-        let beside = place.beside().map_err(|source| CacheFileError::Manage {
-            path: path.clone(),
-            name: Some(name.clone()),
-            source: ManageError::Disk { volume: id, source },
-        })?;
-        if let (manage::Beside::Mark(mark), false) = (beside, trust) {
-            let source = ManageError::Taken { cache: mark.cache };
-            return Err(CacheFileError::Manage { path: path.clone(), name: Some(name.clone()), source });
-        }
-        let uuid = super::draw_uuid(path)?;
-        members.push(Member { store: place.store(), uuid });
-        // Nothing is ever newer than the disk, so nothing is kept beside it.
-        served.push(Served { id, name: name.clone(), place: place.unmarked() });
+        let (volume, member) = over_disk(id, name, path, &served, trust)?;
+        served.push(volume);
+        members.push(member);
     }
     let uuid = super::draw_uuid(&fast)?;
     let started = design.create(Box::new(ram), members, uuid, SimTime::ZERO);
@@ -235,14 +215,29 @@ pub fn cache_in_memory(
     let mut typed = design.typed().clone();
     // Not what files need.
     typed.entry("flushing".to_owned()).or_insert_with(|| design.flushing.name().to_owned());
-    let named = |volume: &Served| Named {
-        name: volume.name.clone(),
-        path: volume.place.path().to_owned(),
-        quota: None,
-    };
-    let volumes = served.iter().map(|volume| (volume.id, named(volume))).collect();
+    let volumes = served.iter().map(|volume| (volume.id, volume.named())).collect();
     let settings = Settings { design: typed, volumes, ..Settings::default() };
     serving(started, CacheStat::of_design(fast, design), served, None, Kept { settings, ..Kept::default() })
+}
+
+/// A disk behind a cache in memory, beside others.
+fn over_disk(id: u16, name: &str, path: &Path, others: &[Served], trust: bool) -> Result<(Served, Member)> {
+    if !is_name(name) {
+        return Err(CacheFileError::name(name, NAME_EXPECTED));
+    }
+    if others.iter().any(|other| other.name == name) {
+        return Err(CacheFileError::name(name, "one that no other volume has"));
+    }
+    let of_disk =
+        |source| CacheFileError::Manage { path: path.to_owned(), name: Some(name.to_owned()), source };
+    let mut place = Place::open_disk(path, nandscape_files::FileOptions::default())?;
+    let beside = place.beside().map_err(|source| of_disk(ManageError::Disk { volume: id, source }))?;
+    if let (manage::Beside::Mark(mark), false) = (beside, trust) {
+        return Err(of_disk(ManageError::Taken { cache: mark.cache }));
+    }
+    let member = Member { store: place.store(), uuid: super::draw_uuid(path)? };
+    // Nothing is ever newer than the disk, so nothing is kept beside it.
+    Ok((Served { id, name: name.to_owned(), place: place.unmarked() }, member))
 }
 
 /// Gives a cache its limit and quotas.
@@ -283,26 +278,20 @@ fn serving(
     stat.follow(&settings.design()?, &settings);
     let unit = served.iter().map(|volume| volume.place.store.block_bytes()).max().unwrap_or(512);
     let unit = unit.max(fast.as_ref().map_or(512, |fast| fast.store.block_bytes()));
-    let info = |volume: &Served| NamespaceInfo {
-        name: volume.name.clone(),
-        capacity_bytes: volume.place.capacity_bytes(),
-        page_bytes: stat.block_bytes,
-        set: 0,
-        endurance_group: 0,
-        zones: None,
-        objects: false,
-    };
-    let infos = served.iter().map(info).collect();
+    let infos = served.iter().map(|volume| volume.info(stat.block_bytes)).collect();
+    let numbers = served.iter().map(|volume| Some(volume.id)).collect();
     let live = Arc::new(Live::default());
-    let hearts = served.iter().map(|volume| volume.place.clone()).collect();
-    let heart = Heart::start(fast.clone(), hearts, teller.clone());
+    let hearts = Hearts::new(Mutex::new(served.iter().map(|volume| volume.place.clone()).collect()));
+    let heart = Heart::start(fast.clone(), Arc::clone(&hearts), teller.clone());
     let heart = heart.map_err(refused(&stat.fast, "start a thread"))?;
     let unit = u64::from(unit);
     let handle = Handle { live: Arc::clone(&live), stat, teller, _heart: heart };
     let subsystem = CachedFiles {
         cache,
         served,
+        numbers,
         infos,
+        hearts,
         fast,
         watching,
         unit,
@@ -322,6 +311,24 @@ struct Served {
 }
 
 impl Served {
+    /// As hosts see it.
+    fn info(&self, block_bytes: u32) -> NamespaceInfo {
+        NamespaceInfo {
+            name: self.name.clone(),
+            capacity_bytes: self.place.capacity_bytes(),
+            page_bytes: block_bytes,
+            set: 0,
+            endurance_group: 0,
+            zones: None,
+            objects: false,
+        }
+    }
+
+    /// As settings name it.
+    fn named(&self) -> Named {
+        Named { name: self.name.clone(), path: self.place.path().to_owned(), quota: None }
+    }
+
     fn stat(&self) -> VolumeStat {
         VolumeStat {
             name: self.name.clone(),

@@ -54,7 +54,7 @@ pub struct CacheCreateArgs {
 /// Arguments of `cache attach`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheAttachArgs {
-    /// The cache.
+    /// The cache; 'ram' is one in memory that is served over NBD, where the disk is an export at once.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
     /// File or block device to put behind it. What is on it stays, and is what the volume holds.
@@ -74,7 +74,7 @@ pub struct CacheAttachArgs {
 /// Arguments of `cache detach`.
 #[derive(Clone, Debug, Args)]
 pub struct CacheDetachArgs {
-    /// The cache.
+    /// The cache; 'ram' is one in memory that is served over NBD, whose clients must have left the volume.
     #[arg(value_hint = ValueHint::FilePath)]
     pub fast: PathBuf,
     /// Name of the volume.
@@ -217,7 +217,8 @@ pub struct ServeCacheArgs {
     #[arg(long, value_name = "FAST", value_hint = ValueHint::FilePath,
           conflicts_with_all = ["device", "config", "scale", "ftl", "image"])]
     pub cache: Option<PathBuf>,
-    /// The disk of a volume, if it is not where it was; with ram:SIZE the disks there are. May be repeated.
+    /// The disk of a volume, if it is not where it was; with ram:SIZE the disks at the start. May be
+    /// repeated.
     #[arg(long = "disk", value_name = "NAME=PATH", requires = "cache")]
     pub disks: Vec<String>,
     /// Design of a cache in memory ('nandscape list caches') [default: rapidcache].

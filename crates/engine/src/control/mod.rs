@@ -16,13 +16,13 @@ pub use protocol::{Answer, Ask};
 
 use crate::stat::Stat;
 use crate::{Engine, Stop, zones};
-use nandscape_core::{CacheControl, SimTime};
+use nandscape_core::{CacheControl, NamespaceInfo, SimTime};
 use serde_json::json;
 use served::Served;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -43,6 +43,15 @@ pub type Snapshot = Box<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
 /// Gives the stat document as it is told to clients.
 pub type StatSource = Arc<dyn Fn() -> Stat + Send + Sync>;
 
+/// What clients of a server can choose, where that changes while it runs.
+pub trait Exports: Send + Sync {
+    /// A namespace can be chosen from now on.
+    fn add(&self, namespace: u32, info: &NamespaceInfo);
+
+    /// It cannot be chosen any more; how many clients use it, if some do, and then it can be.
+    fn remove(&self, namespace: u32) -> Result<(), usize>;
+}
+
 /// What a control socket acts on.
 pub struct Controlled {
     /// The engine.
@@ -53,6 +62,8 @@ pub struct Controlled {
     pub stat: StatSource,
     /// How snapshots are taken, where the bytes are kept in a file.
     pub snapshot: Option<Snapshot>,
+    /// What clients can choose, once that is known.
+    pub exports: Arc<OnceLock<Arc<dyn Exports>>>,
 }
 
 /// A control socket. Ends, and removes its file, when dropped: what has been asked for is answered before.
@@ -123,6 +134,8 @@ impl Controlled {
             Ask::Snapshot { path } => self.take_snapshot(path),
             Ask::CacheClean {} => self.clean_cache(),
             Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(settings).map(|()| None)),
+            Ask::CacheAttach { disk, name } => self.attach(disk, name),
+            Ask::CacheDetach { name } => self.detach(name),
             Ask::CacheFail { member } => self.with_cache(|cache, _| cache.fail(member).map(|()| None)),
             Ask::CacheReplace { member, new, force } => self.replace_member(member, new, *force),
             Ask::Zone { ask } => match self.engine.with(|subsystem, at| zones::act(subsystem, *ask, at)) {
@@ -170,6 +183,51 @@ impl Controlled {
                 );
             }
         }
+    }
+
+    fn exports(&self) -> Result<&dyn Exports, Answer> {
+        let why = "disks come and go at servers of NBD alone: expected 'serve nbd'";
+        self.exports.get().map(|exports| &**exports).ok_or_else(|| Answer::error("not-supported", why))
+    }
+
+    fn attach(&self, disk: &Path, name: &str) -> Answer {
+        let exports = match self.exports() {
+            Ok(exports) => exports,
+            Err(answer) => return answer,
+        };
+        let mut attached = None;
+        let answer = self.with_cache(|cache, _| {
+            attached = Some(cache.attach(disk, name)?);
+            Ok(None)
+        });
+        if let Some(namespace) = attached {
+            let info = self.engine.look(|subsystem| subsystem.namespaces()[namespace as usize].clone());
+            exports.add(namespace, &info);
+        }
+        answer
+    }
+
+    fn detach(&self, name: &str) -> Answer {
+        let exports = match self.exports() {
+            Ok(exports) => exports,
+            Err(answer) => return answer,
+        };
+        let found = self.engine.look(|subsystem| {
+            let mut all = (0..).zip(subsystem.namespaces());
+            all.find(|(_, info)| info.name == name && info.capacity_bytes > 0)
+                .map(|(at, info)| (at, info.clone()))
+        });
+        if let Some((namespace, _)) = found
+            && let Err(clients) = exports.remove(namespace)
+        {
+            let detail = format!("volume {name}: in use by {clients} clients: expected none");
+            return Answer::error("cache", &detail);
+        }
+        let answer = self.with_cache(|cache, at| cache.detach(name, at).map(|()| None));
+        if let Some((namespace, info)) = found.filter(|_| !answer.ok) {
+            exports.add(namespace, &info);
+        }
+        answer
     }
 
     /// A part at a time, so that requests have their turn.

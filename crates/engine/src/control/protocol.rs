@@ -35,6 +35,18 @@ pub enum Ask {
         /// Keys and values, such as `mode` and `write-through`.
         settings: BTreeMap<String, String>,
     },
+    /// Puts a disk behind a cache in memory, as an export of its name.
+    CacheAttach {
+        /// File or device, as the server sees it.
+        disk: PathBuf,
+        /// Name of the volume.
+        name: String,
+    },
+    /// Takes a disk away that no client uses, which then has everything.
+    CacheDetach {
+        /// Name of the volume.
+        name: String,
+    },
     /// A cache goes on without a member of its mirror.
     CacheFail {
         /// The member, as the server sees it.

@@ -171,7 +171,10 @@ impl Stack {
         stat.zones = ZonesResult::counted(&inside);
         stat.space.objects = inside.objects();
         stat.placement = inside.placement().map(to_json);
-        for (index, info) in (0..).zip(subsystem.namespaces()) {
+        // One that was taken away has no bytes.
+        let namespaces =
+            (0..).zip(subsystem.namespaces()).filter(|(_, info)| info.capacity_bytes > 0 || info.objects);
+        for (index, info) in namespaces {
             if let Some(kinds) = inside.kinds(index) {
                 stat.kinds.insert(info.name.clone(), to_json(kinds));
             }

@@ -43,6 +43,7 @@ fn server_of(stack: &str) -> Server {
         stop: Arc::clone(&stop),
         stat: Arc::new(move || Stat { config: serde_json::json!({ "a": 1 }), ..source.stat() }),
         snapshot: None,
+        exports: Arc::default(),
     };
     let background = Background::start(&engine, |warning| panic!("{warning}")).unwrap();
     let control = Control::start(&path, controlled).unwrap();
@@ -153,6 +154,7 @@ fn a_socket_is_its_owners_alone_replaces_a_dead_one_and_nothing_else() {
             stop: Arc::clone(&server.stop),
             stat: Arc::new(Stat::default),
             snapshot: None,
+            exports: Arc::default(),
         };
         Control::start(path, controlled)
     };
@@ -181,6 +183,7 @@ fn the_answer_to_a_shutdown_is_there_before_anybody_hears_of_it() {
             stop: Arc::clone(&stop),
             stat: Arc::new(Stat::default),
             snapshot: None,
+            exports: Arc::default(),
         };
         let control = Control::start(&path, controlled).unwrap();
         let mut client = UnixStream::connect(&path).unwrap();
@@ -215,6 +218,7 @@ fn the_end_waits_for_what_has_been_asked() {
             Stat::default()
         }),
         snapshot: None,
+        exports: Arc::default(),
     };
     let control = Control::start(&path, controlled).unwrap();
     // One has asked, another has said nothing, and a third is only about to be accepted.

@@ -50,7 +50,7 @@ pub(super) fn serve(
     let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     let mut input = Input::new()?;
     let state = if tls.is_some() { TlsState::Required } else { TlsState::Absent };
-    let negotiation = Negotiation::new(shared.exports.clone(), state);
+    let negotiation = Negotiation::new(shared.exports.all(), state);
     let (transport, session) = match negotiate(socket, &mut input, negotiation, tls, deadline) {
         Ok(Some(agreed)) => agreed,
         Ok(None) => return Ok(()),
@@ -62,6 +62,12 @@ pub(super) fn serve(
         Err(error) => return Err(error),
     };
     transport.set_timeout(None)?;
+    let export = session.export.clone();
+    let Some(_chosen) = shared.exports.enter(&export) else {
+        // It was taken away while the client chose it.
+        transport.close();
+        return Ok(());
+    };
     (shared.events)(Events::Chosen { export: &session.export.name });
     let evicted = Arc::clone(socket);
     let client = Client { shared, transport: &*transport, evict: Arc::new(move || evicted.evict()) };

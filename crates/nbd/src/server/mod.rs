@@ -15,7 +15,7 @@ pub use connection::ConnectionError;
 pub use listener::ListenError;
 pub use tls::{TlsConfig, TlsError};
 
-use crate::export::Export;
+use crate::export::{Export, Exports};
 use crate::limits::{LEAST_MEMORY_BYTES, STOP_TIMEOUT};
 use listener::Listener;
 use nandscape_engine::Engine;
@@ -57,11 +57,18 @@ pub struct ServerOptions {
     /// How long a client may hold up others that wait for its memory before it must send or take
     /// [`LEAST_RATE`](nandscape_engine::budget::LEAST_RATE) bytes a second.
     pub patience: Duration,
+    /// Exports that come while it runs refuse writes.
+    pub adds_read_only: bool,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { connections: 128, memory_bytes: DEFAULT_MEMORY_BYTES, patience: PATIENCE }
+        Self {
+            connections: 128,
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            patience: PATIENCE,
+            adds_read_only: false,
+        }
     }
 }
 
@@ -77,7 +84,7 @@ pub struct Server {
 struct Shared {
     engine: Arc<Engine>,
     budget: Arc<Budget>,
-    exports: Arc<[Export]>,
+    exports: Arc<Exports>,
     events: Box<dyn Fn(Events<'_>) + Send + Sync>,
     is_stopping: AtomicBool,
     connections: Arc<Connections<Socket>>,
@@ -110,7 +117,7 @@ impl Server {
         let shared = Shared {
             engine,
             budget: Budget::with_patience(options.memory_bytes, options.patience),
-            exports: exports.into(),
+            exports: Arc::new(Exports::new(exports, options.adds_read_only)),
             events: Box::new(events),
             is_stopping: AtomicBool::new(false),
             connections: Connections::new(options.connections),
@@ -141,10 +148,17 @@ impl Server {
         Ok(())
     }
 
-    /// The address of every export, as clients take it.
+    /// The address of every export, as clients take it; that of the server if there is none.
     pub fn uris(&self) -> Vec<String> {
-        let exports = self.shared.exports.iter();
-        exports.flat_map(|export| self.listeners.iter().map(|listener| listener.uri(&export.name))).collect()
+        let exports = self.shared.exports.all();
+        let names = exports.iter().map(|export| export.name.as_str());
+        let names = names.chain(exports.is_empty().then_some(""));
+        names.flat_map(|name| self.listeners.iter().map(|listener| listener.uri(name))).collect()
+    }
+
+    /// What clients can choose, for whoever changes that.
+    pub fn exports(&self) -> Arc<Exports> {
+        Arc::clone(&self.shared.exports)
     }
 
     /// Stops this server from another thread.

@@ -112,6 +112,14 @@ impl CacheControl for CachedFiles {
         self.cache.clean(blocks, at).map_err(|error| error.to_string())
     }
 
+    fn attach(&mut self, disk: &Path, name: &str) -> Result<u32, String> {
+        self.attach_disk(disk, name).map_err(|error| error.to_string())
+    }
+
+    fn detach(&mut self, name: &str, at: SimTime) -> Result<(), String> {
+        self.detach_disk(name, at).map_err(|error| error.to_string())
+    }
+
     fn fail(&mut self, member: &Path) -> Result<(), String> {
         self.with_mirror(|mirror, path| mirror.fail(path, member))
     }

@@ -4,11 +4,15 @@ use super::giving_up::Teller;
 use crate::Place;
 use nandscape_cache::manage::Disk as _;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often a server shows that it is alive.
 const BEAT: Duration = Duration::from_secs(1);
+
+/// The disks that are there.
+pub(super) type Hearts = Arc<Mutex<Vec<Place>>>;
 
 /// A thread that shows that the server is alive, and looks whether its files are still there and whole, until
 /// it is dropped.
@@ -19,7 +23,7 @@ pub(super) struct Heart {
 }
 
 impl Heart {
-    pub(super) fn start(fast: Option<Place>, mut disks: Vec<Place>, teller: Teller) -> std::io::Result<Self> {
+    pub(super) fn start(fast: Option<Place>, disks: Hearts, teller: Teller) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let at_start = fast.as_ref().map(Place::mirror).unwrap_or_default();
         let beat = move || {
@@ -31,7 +35,7 @@ impl Heart {
                 for member in failed.filter(|member| !at_start.contains(member)) {
                     teller.say(format!("{member}; the cache goes on with the other members of its mirror"));
                 }
-                for disk in &mut disks {
+                for disk in &mut *disks.lock().expect("nobody panicked with the disks in hand") {
                     if let Some(error) = disk.look_over(false) {
                         teller.say(format!("a disk cannot be used any more: {error}"));
                         continue;

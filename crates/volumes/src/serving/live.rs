@@ -2,11 +2,10 @@
 
 use nandscape_cache::status::Health;
 use nandscape_cache::{Counters, Gauges};
-use nandscape_core::command::HostCounts;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::{LostRange, MirrorMember, Settings};
+use crate::{LostRange, MirrorMember, Settings, VolumeStat};
 use nandscape_cache::compose::Design;
 
 /// How a cache stood when it was looked at last.
@@ -21,16 +20,7 @@ pub(super) struct Seen {
     pub given_up: Option<String>,
     pub lost: Vec<LostRange>,
     pub mirror: Vec<MirrorMember>,
-    pub volumes: Vec<SeenVolume>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct SeenVolume {
-    pub blocks: u64,
-    pub dirty_blocks: u64,
-    pub dirty_bytes: u64,
-    pub counters: Counters,
-    pub disk: HostCounts,
+    pub volumes: Vec<VolumeStat>,
 }
 
 /// What the server and the namespaces tell each other.

@@ -1,9 +1,10 @@
 //! A cache over files as namespaces.
 
-use super::live::{Live, Seen, SeenVolume};
+use super::heart::Hearts;
+use super::live::{Live, Seen};
 use super::watching::Watching;
 use super::{Place, Served, Settings};
-use crate::LostRange;
+use crate::{LostRange, VolumeStat};
 use nandscape_cache::engine::{Cache, CacheError};
 use nandscape_cache::manage::{self, ManageError};
 use nandscape_cache::status::Health;
@@ -25,7 +26,10 @@ const WHILE_IDLE: Duration = Duration::from_millis(50);
 pub struct CachedFiles {
     pub(super) cache: Cache<AnyEviction>,
     pub(super) served: Vec<Served>,
+    /// Of these the number of each namespace's; `None` for one that was taken away.
+    pub(super) numbers: Vec<Option<u16>>,
     pub(super) infos: Vec<NamespaceInfo>,
+    pub(super) hearts: Hearts,
     pub(super) fast: Option<Place>,
     pub(super) watching: Watching,
     pub(super) unit: u64,
@@ -40,8 +44,8 @@ pub struct CachedFiles {
 
 impl CachedFiles {
     /// The volume's number in the cache.
-    fn id(&self, namespace: u32) -> u32 {
-        self.served[namespace as usize].id.into()
+    fn id(&self, namespace: u32) -> Option<u16> {
+        *self.numbers.get(namespace as usize)?
     }
 
     fn look(&self) -> Seen {
@@ -49,12 +53,14 @@ impl CachedFiles {
         let (counters, dirty) = (self.cache.counters(), self.cache.dirty_by_volume());
         let volume = |volume: &Served| {
             let id = usize::from(volume.id);
-            SeenVolume {
+            VolumeStat {
                 blocks: self.cache.held(volume.id).into(),
                 dirty_blocks: dirty[id].0,
                 dirty_bytes: dirty[id].1,
-                counters: counters.volumes[id].clone(),
-                disk: self.cache.disk_counts(volume.id),
+                quota_blocks: self.cache.quota(volume.id).map(u64::from),
+                counters: Some(counters.volumes[id].clone()),
+                disk_counts: Some(self.cache.disk_counts(volume.id)),
+                ..volume.stat()
             }
         };
         let name_of = |id: u16| self.served.iter().find(|volume| volume.id == id).map(|v| v.name.clone());
@@ -90,7 +96,7 @@ impl CachedFiles {
 
     fn odd(
         &mut self,
-        id: u32,
+        id: u16,
         given: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
@@ -136,7 +142,7 @@ impl CachedFiles {
     /// Reads the sectors around an extent, puts these bytes or zeroes into them, and writes them.
     fn patch(
         &mut self,
-        id: u32,
+        id: u16,
         given: BlockCommand,
         data: Option<&[u8]>,
         bounce: &mut Vec<u8>,
@@ -157,7 +163,7 @@ impl CachedFiles {
 
     fn cache_submit(
         &mut self,
-        id: u32,
+        id: u16,
         command: BlockCommand,
         payload: Payload<'_>,
         at: SimTime,
@@ -168,12 +174,12 @@ impl CachedFiles {
         }
         let begin = Instant::now();
         self.catch_up(at, BEFORE_REQUEST).map_err(|error| self.refusal(command.extent, error))?;
-        let done = self.cache.submit(id as u16, command, payload, at);
+        let done = self.cache.submit(id, command, payload, at);
         if matches!(command.op, Op::Read | Op::Write) {
             let ns = begin.elapsed().as_nanos() as u64;
-            self.cache.count_real_time(id as u16, command.op == Op::Write, ns);
+            self.cache.count_real_time(id, command.op == Op::Write, ns);
             if done.as_ref().is_ok_and(|token| self.cache.completion(*token).is_none()) {
-                self.grouped.push(id as u16);
+                self.grouped.push(id);
             }
         }
         if (is_durable || command.op == Op::Flush) && done.is_ok() {
@@ -316,14 +322,18 @@ impl Subsystem for CachedFiles {
 
     fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let command = command.into_block()?;
-        let (id, extent) = (self.id(namespace), command.extent);
+        let extent = command.extent;
+        let Some(id) = self.id(namespace) else {
+            let expected = "a volume that is still attached".to_owned();
+            return Err(NamespaceError::Refused { extent, expected });
+        };
         if let Some(why) = &self.read_only {
             match command.op {
                 Op::Read => {}
                 Op::Flush => return Ok(Token::NONE.into()),
                 _ => {
                     let source = StoreError::ReadOnly { detail: why.clone() };
-                    return Err(self.refusal(extent, CacheError::Slow { volume: id as u16, source }));
+                    return Err(self.refusal(extent, CacheError::Slow { volume: id, source }));
                 }
             }
         }
@@ -358,7 +368,7 @@ impl Subsystem for CachedFiles {
         }
         let mut all = Token::NONE;
         for index in 0..self.served.len() {
-            let token = self.cache_submit(self.id(index as u32), BlockCommand::FLUSH, Payload::None, at)?;
+            let token = self.cache_submit(self.served[index].id, BlockCommand::FLUSH, Payload::None, at)?;
             all = self.join(all, token);
         }
         Ok(all)
@@ -366,7 +376,10 @@ impl Subsystem for CachedFiles {
 
     /// What is not cached is as the disk has it.
     fn allocation(&self, namespace: u32, extent: Extent) -> Allocation {
-        self.cache.allocation(self.id(namespace), extent)
+        match self.id(namespace) {
+            Some(id) => self.cache.allocation(id.into(), extent),
+            None => Allocation { is_mapped: false, bytes: extent.len },
+        }
     }
 
     fn inspect(&self) -> Inspect<'_> {
@@ -388,7 +401,7 @@ impl Subsystem for CachedFiles {
 
 impl HostReports for CachedFiles {
     fn host_counts(&self, namespace: u32) -> HostCounts {
-        self.cache.host_counts(self.served[namespace as usize].id)
+        self.id(namespace).map_or_else(HostCounts::default, |id| self.cache.host_counts(id))
     }
 }
 
@@ -397,7 +410,7 @@ impl CacheReports for CachedFiles {
     fn cache(&self) -> CacheReport {
         let seen = self.look();
         // Of the disks those that are there.
-        let disks = seen.volumes.iter().map(|volume| volume.disk).collect();
+        let disks = seen.volumes.iter().filter_map(|volume| volume.disk_counts).collect();
         let report = CacheReport { disks, ..self.cache.report_of(&seen.gauges, &seen.counters) };
         self.live.get().seen = Some(seen);
         report

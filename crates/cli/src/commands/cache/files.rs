@@ -51,6 +51,16 @@ pub fn name_of(name: Option<&String>, disk: &Path) -> Result<String> {
 
 pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<()> {
     let name = name_of(args.name.as_ref(), &args.disk)?;
+    if let Some(mut server) = running::memory(&args.fast)? {
+        let disk = std::path::absolute(&args.disk).map_err(Failure::run)?;
+        server.ask(&Ask::CacheAttach { disk, name: name.clone() }).map_err(Failure::run)?;
+        if let Some(quota) = &args.quota {
+            let settings = [(format!("quota.{name}"), quota.clone())].into();
+            server.ask(&Ask::CacheSet { settings }).map_err(refused)?;
+        }
+        console.note(&format!("{name}: behind the cache in memory, and an export of its server"));
+        return Ok(());
+    }
     let mut cache = CacheFile::open(&args.fast, false)?;
     let bytes = cache.attach(&args.disk, &name, args.quota.as_deref(), args.force)?;
     console.note(&format!("{name}: {} behind {}", format_bytes(bytes), args.fast.display()));
@@ -84,6 +94,11 @@ pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Consol
 }
 
 pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<()> {
+    if let Some(mut server) = running::memory(&args.fast)? {
+        server.ask(&Ask::CacheDetach { name: args.volume.clone() }).map_err(Failure::run)?;
+        console.note(&format!("{}: taken off; its disk is complete", args.volume));
+        return Ok(());
+    }
     let mut cache = CacheFile::open(&args.fast, false)?;
     let has_lost =
         (args.discard_lost || args.discard) && discard_lost(&mut cache, Some(&args.volume), console)?;

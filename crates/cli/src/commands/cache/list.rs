@@ -36,6 +36,9 @@ fn lines(socket: &Path, stat: &CacheStat) -> String {
         stat.mode.name(),
         socket.display(),
     );
+    for member in &stat.mirror {
+        let _ = writeln!(text, "  mirror: {member}");
+    }
     for volume in &stat.volumes {
         let (bytes, disk) = (format_bytes(volume.bytes), volume.disk.display());
         let _ = writeln!(text, "  {}: {bytes}, disk {disk}", volume.name);

@@ -11,7 +11,7 @@ pub const IN_MEMORY: &str = "ram";
 /// The server that serves the cache at `fast`, and what it tells of it. `None` if nobody uses it. `ram` is
 /// the cache in memory that is served.
 pub fn find(fast: &Path) -> Result<Option<(Client, CacheStat)>> {
-    if fast == Path::new(IN_MEMORY) && !fast.exists() {
+    if is_in_memory(fast) {
         return in_memory().map(Some);
     }
     let in_use = match CacheFile::open(fast, true) {
@@ -33,6 +33,16 @@ pub fn find_served(fast: &Path) -> Result<Option<Client>> {
         Err(CacheFileError::File(FileError::InUse { .. })) => Ok(find(fast)?.map(|(client, _)| client)),
         _ => Ok(None),
     }
+}
+
+/// Whether this names the cache in memory that is served.
+fn is_in_memory(fast: &Path) -> bool {
+    fast == Path::new(IN_MEMORY) && !fast.exists()
+}
+
+/// The server of the cache in memory, if that is named.
+pub fn memory(fast: &Path) -> Result<Option<Client>> {
+    is_in_memory(fast).then(in_memory).map(|found| found.map(|(client, _)| client)).transpose()
 }
 
 fn in_memory() -> Result<(Client, CacheStat)> {

@@ -32,6 +32,9 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let session = Session::start(&args.stack, args.read_only, !args.with_loop, console)?;
+    if session.engine.namespaces().is_empty() {
+        return Err(Failure::usage("--cache ram:SIZE: expected the disks that it is for: --disk NAME=PATH"));
+    }
     let stores_files = stores_files(&session);
     if args.writeback && !stores_files {
         return Err(Failure::usage("--writeback: expected a store of files (--stack zone-files or oftl)"));

@@ -59,11 +59,14 @@ fn run(args: &ServeNbdArgs, console: Console) -> Result<()> {
     let options = ServerOptions {
         connections: usize::from(args.connections),
         memory_bytes,
+        adds_read_only: is_read_only,
         ..ServerOptions::default()
     };
     let mut server =
         Server::new(Arc::clone(&session.engine), exports, options, move |event| report(&event, console))
             .map_err(Failure::run)?;
+    // Nobody else sets it.
+    let _ = session.exports.set(server.exports());
     if let Some(address) = address {
         server.listen_tcp(address, tls.clone(), args.insecure_listen).map_err(|error| match error {
             ListenError::Exposed { .. } => Failure::usage(format!(

@@ -11,7 +11,7 @@ use crate::console::{Console, Failure, Result};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::ManageError;
 use nandscape_core::{MapJournal, NamespaceResult, units};
-use nandscape_engine::control::{Control, Controlled, Snapshot, StatSource, default_path};
+use nandscape_engine::control::{Control, Controlled, Exports, Snapshot, StatSource, default_path};
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
@@ -19,7 +19,7 @@ use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, Handle, Serving, c
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub struct Session {
     pub engine: Arc<Engine>,
@@ -29,6 +29,8 @@ pub struct Session {
     /// Whoever looks at the engine from aside; gone before it is shut down.
     aside: Aside,
     cache: Option<Arc<Handle>>,
+    /// What clients can choose, which the control socket changes; for the front end to set.
+    pub exports: Arc<OnceLock<Arc<dyn Exports>>>,
 }
 
 /// What runs beside the front end.
@@ -133,10 +135,18 @@ impl Session {
         }
         let background =
             Background::start(&engine, move |warning| console.note(warning)).map_err(Failure::run)?;
-        let control = control(args, &engine, &stat, &stop, image, console)?;
+        let exports = Arc::new(OnceLock::new());
+        let controlled = Controlled {
+            engine: Arc::clone(&engine),
+            stop: Arc::clone(&stop),
+            stat: Arc::clone(&stat),
+            snapshot: image.map(|image| snapshots(&engine, image)),
+            exports: Arc::clone(&exports),
+        };
+        let control = control(args, controlled, console)?;
         let http = http(args, stat, console)?;
         let aside = Aside { _http: http, _control: control, _background: background };
-        Ok(Self { engine, stop, console, aside, cache: None })
+        Ok(Self { engine, stop, console, aside, cache: None, exports })
     }
 
     pub fn cache(&self) -> Option<&CacheStat> {
@@ -202,23 +212,10 @@ fn tell_start(engine: &Engine, seconds: f64, console: Console) {
 }
 
 /// The control socket. If nothing was said of it and it cannot be, the server runs without.
-fn control(
-    args: &ServeArgs,
-    engine: &Arc<Engine>,
-    stat: &StatSource,
-    stop: &Arc<Stop>,
-    image: Option<ImageHandle>,
-    console: Console,
-) -> Result<Option<Control>> {
+fn control(args: &ServeArgs, controlled: Controlled, console: Console) -> Result<Option<Control>> {
     if args.no_control {
         return Ok(None);
     }
-    let controlled = Controlled {
-        engine: Arc::clone(engine),
-        stop: Arc::clone(stop),
-        stat: Arc::clone(stat),
-        snapshot: image.map(|image| snapshots(engine, image)),
-    };
     let place = args.control.clone().map_or_else(default_path, Ok);
     match place.and_then(|path| Control::start(&path, controlled)) {
         Ok(control) => Ok(Some(control)),
@@ -332,9 +329,6 @@ fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Resul
     let bytes = units::parse_size(size).ok().filter(|bytes| *bytes >= 4096);
     let bytes = bytes
         .ok_or_else(|| Failure::usage(format!("--cache ram:{size}: expected a size such as ram:256MiB")))?;
-    if disks.is_empty() {
-        return Err(Failure::usage("--cache ram:SIZE: expected the disks that it is for: --disk NAME=PATH"));
-    }
     let mut typed = pairs("--set ", &args.device.sets)?;
     typed.insert(
         "preset".to_owned(),
