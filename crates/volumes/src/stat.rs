@@ -45,8 +45,8 @@ pub struct CacheStat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_together: Option<Counters>,
     pub volumes: Vec<VolumeStat>,
-    /// How the fast side does: `normal`, `degraded` (it, or a member of its mirror, is used no more) or `failed`
-    /// (something is lost).
+    /// How the fast side does: `normal`, `degraded` (it, or a member of its mirror, is used no more) or
+    /// `failed` (something is lost).
     pub health: String,
     /// What is wrong, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

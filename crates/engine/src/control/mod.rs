@@ -134,8 +134,8 @@ impl Controlled {
             Ask::Snapshot { path } => self.take_snapshot(path),
             Ask::CacheClean {} => self.clean_cache(),
             Ask::CacheSet { settings } => self.with_cache(|cache, _| cache.set(settings).map(|()| None)),
-            Ask::CacheAttach { disk, name } => self.attach(disk, name),
-            Ask::CacheDetach { name } => self.detach(name),
+            Ask::CacheAttach { disk, name } => self.with_exports(|exports| self.attach(exports, disk, name)),
+            Ask::CacheDetach { name } => self.with_exports(|exports| self.detach(exports, name)),
             Ask::CacheFail { member } => self.with_cache(|cache, _| cache.fail(member).map(|()| None)),
             Ask::CacheReplace { member, new, force } => self.replace_member(member, new, *force),
             Ask::Zone { ask } => match self.engine.with(|subsystem, at| zones::act(subsystem, *ask, at)) {
@@ -185,16 +185,13 @@ impl Controlled {
         }
     }
 
-    fn exports(&self) -> Result<&dyn Exports, Answer> {
+    /// Does something with what clients can choose.
+    fn with_exports(&self, act: impl FnOnce(&dyn Exports) -> Answer) -> Answer {
         let why = "disks come and go at servers of NBD alone: expected 'serve nbd'";
-        self.exports.get().map(|exports| &**exports).ok_or_else(|| Answer::error("not-supported", why))
+        self.exports.get().map_or_else(|| Answer::error("not-supported", why), |exports| act(&**exports))
     }
 
-    fn attach(&self, disk: &Path, name: &str) -> Answer {
-        let exports = match self.exports() {
-            Ok(exports) => exports,
-            Err(answer) => return answer,
-        };
+    fn attach(&self, exports: &dyn Exports, disk: &Path, name: &str) -> Answer {
         let mut attached = None;
         let answer = self.with_cache(|cache, _| {
             attached = Some(cache.attach(disk, name)?);
@@ -207,11 +204,7 @@ impl Controlled {
         answer
     }
 
-    fn detach(&self, name: &str) -> Answer {
-        let exports = match self.exports() {
-            Ok(exports) => exports,
-            Err(answer) => return answer,
-        };
+    fn detach(&self, exports: &dyn Exports, name: &str) -> Answer {
         let found = self.engine.look(|subsystem| {
             let mut all = (0..).zip(subsystem.namespaces());
             all.find(|(_, info)| info.name == name && info.capacity_bytes > 0)
