@@ -104,6 +104,9 @@ impl Session {
         };
         serving.notes.iter().flat_map(|note| note.lines()).for_each(|line| console.note(line));
         console.note(&format!("opened in {:.2} s", begin.elapsed().as_secs_f64()));
+        if in_memory_of.is_some() && disks.is_empty() {
+            console.note("no disk yet: 'nandscape cache attach ram DISK --name NAME' adds one");
+        }
         let clock = if args.pace { Clock::Paced } else { Clock::Real };
         let engine = Arc::new(Engine::new(serving.subsystem, clock));
         let handle = Arc::new(serving.handle);
@@ -329,6 +332,11 @@ fn in_memory(args: &ServeArgs, size: &str, disks: &[(String, PathBuf)]) -> Resul
     let bytes = units::parse_size(size).ok().filter(|bytes| *bytes >= 4096);
     let bytes = bytes
         .ok_or_else(|| Failure::usage(format!("--cache ram:{size}: expected a size such as ram:256MiB")))?;
+    if disks.is_empty() && args.no_control {
+        return Err(Failure::usage(
+            "--cache ram:SIZE --no-control: expected the disks that it is for, since none can come: --disk NAME=PATH",
+        ));
+    }
     let mut typed = pairs("--set ", &args.device.sets)?;
     typed.insert(
         "preset".to_owned(),
