@@ -1,8 +1,8 @@
 //! Caches whose blocks are in a file of their own, beside the metadata.
 
-use crate::support::design;
+use crate::support::{design, submit};
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
+use nandscape_core::{Op, SimTime};
 use nandscape_volumes::{CacheFile, Making, Result, Serving, open_cache};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -60,18 +60,6 @@ impl Place {
     }
 }
 
-fn submit(
-    serving: &mut Serving,
-    op: Op,
-    block: u64,
-    payload: Payload<'_>,
-) -> std::result::Result<(), String> {
-    let extent = if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(block * BLOCK, BLOCK) };
-    let command = BlockCommand::new(op, extent, Hint::default());
-    let done = serving.subsystem.submit(0, command.into(), payload, SimTime::ZERO);
-    done.map(drop).map_err(|error| error.to_string())
-}
-
 /// Bytes that a block is filled with.
 fn bytes(block: u64) -> Vec<u8> {
     [0x5A, 0xC3, block as u8, 0x11].repeat(BLOCK as usize / 4)
@@ -79,15 +67,15 @@ fn bytes(block: u64) -> Vec<u8> {
 
 fn write(serving: &mut Serving, blocks: std::ops::Range<u64>) {
     for block in blocks {
-        submit(serving, Op::Write, block, Payload::Write(&bytes(block))).unwrap();
+        submit(serving, BLOCK, Op::Write, block, Payload::Write(&bytes(block))).unwrap();
     }
-    submit(serving, Op::Flush, 0, Payload::None).unwrap();
+    submit(serving, BLOCK, Op::Flush, 0, Payload::None).unwrap();
 }
 
 fn check(serving: &mut Serving, blocks: std::ops::Range<u64>) {
     for block in blocks {
         let mut found = vec![0; BLOCK as usize];
-        submit(serving, Op::Read, block, Payload::Read(&mut found)).unwrap();
+        submit(serving, BLOCK, Op::Read, block, Payload::Read(&mut found)).unwrap();
         assert!(found == bytes(block), "block {block}");
     }
 }
@@ -211,12 +199,12 @@ fn a_cache_whose_blocks_are_gone_is_given_up_and_its_metadata_say_so() {
     write(&mut serving, 0..4);
     File::options().write(true).open(place.path("data")).unwrap().set_len(BLOCK).unwrap();
     let mut found = vec![0; BLOCK as usize];
-    submit(&mut serving, Op::Read, 0, Payload::Read(&mut found)).unwrap_err();
-    submit(&mut serving, Op::Read, 20, Payload::Read(&mut found)).unwrap();
-    submit(&mut serving, Op::Write, 20, Payload::Write(&bytes(20))).unwrap();
-    let lost = submit(&mut serving, Op::Flush, 0, Payload::None).unwrap_err();
+    submit(&mut serving, BLOCK, Op::Read, 0, Payload::Read(&mut found)).unwrap_err();
+    submit(&mut serving, BLOCK, Op::Read, 20, Payload::Read(&mut found)).unwrap();
+    submit(&mut serving, BLOCK, Op::Write, 20, Payload::Write(&bytes(20))).unwrap();
+    let lost = submit(&mut serving, BLOCK, Op::Flush, 0, Payload::None).unwrap_err();
     assert!(lost.contains("262144 bytes at offset 0 were lost with the cache device"), "{lost}");
-    submit(&mut serving, Op::Flush, 0, Payload::None).unwrap();
+    submit(&mut serving, BLOCK, Op::Flush, 0, Payload::None).unwrap();
     assert!(has(&place.path("disk"), &bytes(20)[..512]), "requests go to the disk");
     serving.handle.close_next();
     let _ = serving.subsystem.shutdown(SimTime(1));

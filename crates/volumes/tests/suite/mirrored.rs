@@ -1,8 +1,8 @@
 //! Caches with several fast files of the same bytes.
 
-use crate::support::design;
+use crate::support::{design, submit};
 use nandscape_core::command::Payload;
-use nandscape_core::{BlockCommand, Extent, Hint, Op, SimTime};
+use nandscape_core::{Op, SimTime};
 use nandscape_volumes::{CacheFile, Making, MirrorMember, Result, Serving, open_cache};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -58,33 +58,21 @@ impl Place {
     }
 }
 
-fn submit(
-    serving: &mut Serving,
-    op: Op,
-    block: u64,
-    payload: Payload<'_>,
-) -> std::result::Result<(), String> {
-    let extent = if op == Op::Flush { Extent::new(0, 0) } else { Extent::new(block * BLOCK, BLOCK) };
-    let command = BlockCommand::new(op, extent, Hint::default());
-    let done = serving.subsystem.submit(0, command.into(), payload, SimTime::ZERO);
-    done.map(drop).map_err(|error| error.to_string())
-}
-
 fn bytes(block: u64, version: u8) -> Vec<u8> {
     [0x5A, version, block as u8, 0x11].repeat(BLOCK as usize / 4)
 }
 
 fn write(serving: &mut Serving, blocks: std::ops::Range<u64>, version: u8) {
     for block in blocks {
-        submit(serving, Op::Write, block, Payload::Write(&bytes(block, version))).unwrap();
+        submit(serving, BLOCK, Op::Write, block, Payload::Write(&bytes(block, version))).unwrap();
     }
-    submit(serving, Op::Flush, 0, Payload::None).unwrap();
+    submit(serving, BLOCK, Op::Flush, 0, Payload::None).unwrap();
 }
 
 fn check(serving: &mut Serving, blocks: std::ops::Range<u64>, version: u8) {
     for block in blocks {
         let mut found = vec![0; BLOCK as usize];
-        submit(serving, Op::Read, block, Payload::Read(&mut found)).unwrap();
+        submit(serving, BLOCK, Op::Read, block, Payload::Read(&mut found)).unwrap();
         assert!(found == bytes(block, version), "block {block}");
     }
 }
