@@ -554,10 +554,11 @@ def metadata(arguments, scratch):
 
 # What is measured, and the unit of it.
 PACED = {"files": "files", "files-journal": "files", "pgbench": "transactions", "rocksdb": "operations"}
-# Name, streams of the device, fs.streams.
-LIVE = [("one log", 0, "none"), ("journal apart", 1, "journal=1"),
-        ("journal, other metadata", 2, "journal=1,superblock=2,group-descriptors=2,block-bitmap=2,inode-bitmap=2,"
-         "inode-table=2,directory=2"), ("four classes", 4, "prototype")]
+# Name, streams of the device, who chooses them.
+LIVE = [("one log", 0, ["fs.streams=none"]), ("journal apart", 1, ["fs.streams=journal=1"]),
+        ("journal, other metadata", 2, ["fs.streams=journal=1,superblock=2,group-descriptors=2,block-bitmap=2,"
+         "inode-bitmap=2,inode-table=2,directory=2"]), ("four classes", 4, ["fs.streams=prototype"]),
+        ("AutoStream (SFR)", 4, ["fs.streams=none", "host.policy=autostream-sfr", "host.base=10"])]
 
 
 def paced_run(name, arguments, scratch, streams, mapping):
@@ -569,7 +570,7 @@ def paced_run(name, arguments, scratch, streams, mapping):
     # In memory, so that the time of a flush is the model's.
     image = os.path.join("/dev/shm", f"nandscape-fstream-{os.getpid()}.nand")
     # A die of fast flash: its programs take 16 MB/s at most, far less than a loop device over FUSE does.
-    keys = [*geometry(mebibytes, arguments.op[0], arguments.unit_pages), f"ftl.streams={streams}", f"fs.streams={mapping}",
+    keys = [*geometry(mebibytes, arguments.op[0], arguments.unit_pages), f"ftl.streams={streams}", *mapping,
             "device.timing.program=250us", "device.timing.read=50us", "device.timing.erase=3ms"]
     options = ["--image", image, *settings(keys)]
     served = Served(arguments, scratch, f"paced-{name}", mebibytes, options)
