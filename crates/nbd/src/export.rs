@@ -113,3 +113,34 @@ impl Drop for Chosen<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_engine::control::Exports as _;
+
+    #[test]
+    fn an_export_with_clients_stays_and_one_that_has_gone_is_not_entered() {
+        let info = |name: &str| NamespaceInfo {
+            name: name.to_owned(),
+            capacity_bytes: 1 << 20,
+            page_bytes: 4096,
+            set: 0,
+            endurance_group: 0,
+            zones: None,
+            objects: false,
+        };
+        let exports = Exports::new(Vec::new(), true);
+        exports.add(0, &info("a"));
+        exports.add(1, &info("b"));
+        let all = exports.all();
+        assert!(all.iter().all(|export| export.is_read_only));
+        let (one, two) = (exports.enter(&all[0]).unwrap(), exports.enter(&all[0]).unwrap());
+        assert_eq!((exports.remove(0), exports.remove(1)), (Err(2), Ok(())));
+        drop(one);
+        assert_eq!(exports.remove(0), Err(1));
+        drop(two);
+        assert_eq!(exports.remove(0), Ok(()));
+        assert!(exports.all().is_empty() && exports.enter(&all[0]).is_none());
+    }
+}
