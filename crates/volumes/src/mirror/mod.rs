@@ -381,6 +381,11 @@ impl<S: Store + Send> Mirror<S> {
             return Ok(bytes - rebuild.next);
         }
         rebuild.member.flush()?;
+        if self.members.iter().all(|other| other.place == rebuild.member.place) {
+            // Nobody would know that the old one has been replaced.
+            let detail = "the other members failed while it was copied".to_owned();
+            return Err(StoreError::Gone { detail });
+        }
         let Some((Rebuild { listed, member, .. }, label)) = self.rebuild.take().zip(self.label.as_mut())
         else {
             return Ok(0);

@@ -30,6 +30,14 @@ struct Devices {
     operations: Operations,
 }
 
+fn listed(place: usize) -> Listed {
+    Listed { uuid: [place as u8 + 1; 16], path: format!("/{place}").into(), failed: None }
+}
+
+fn member(place: usize, device: &Device) -> super::Member<Shared<Failing>> {
+    super::Member { place, store: device.failing.clone(), copy: 0, repairs: 0 }
+}
+
 impl Devices {
     fn new(count: usize) -> Self {
         let operations = Operations::default();
@@ -45,11 +53,6 @@ impl Devices {
     }
 
     fn create(&self) -> Mirror<Shared<Failing>> {
-        let listed = |place: usize| Listed {
-            uuid: [place as u8 + 1; 16],
-            path: format!("/{place}").into(),
-            failed: None,
-        };
         let members = (0..self.all.len()).map(listed).collect();
         let label = Label {
             uuid: [9; 16],
@@ -59,13 +62,7 @@ impl Devices {
             members,
             unsettled: Regions::NONE,
         };
-        let stores = self.all.iter().enumerate();
-        let members = stores.map(|(place, device)| super::Member {
-            place,
-            store: device.failing.clone(),
-            copy: 0,
-            repairs: 0,
-        });
+        let members = self.all.iter().enumerate().map(|(place, device)| member(place, device));
         let mut mirror = Mirror::with(members.collect(), Some(label), false);
         mirror.record().unwrap();
         mirror
@@ -287,4 +284,40 @@ fn marks_are_few_writes_and_go_when_nothing_is_written_there() {
     );
     drop(mirror);
     assert_eq!(marked(&devices.open()), [] as [u64; 0], "a clean end leaves none");
+}
+
+#[test]
+fn a_member_is_not_replaced_when_it_is_the_only_one_left_at_the_end() {
+    let devices = Devices::new(3);
+    let stores = devices.all[..2].iter().enumerate();
+    let members = stores.map(|(place, device)| member(place, device)).collect();
+    let all = (0..2).map(listed).collect();
+    let label = Label {
+        uuid: [9; 16],
+        generation: 0,
+        settled: 0,
+        bytes: BYTES,
+        members: all,
+        unsettled: Regions::NONE,
+    };
+    let mut mirror = Mirror::with(members, Some(label), false);
+    mirror.record().unwrap();
+    let new = super::Rebuild {
+        listed: listed(7),
+        member: member(1, &devices.all[2]),
+        next: 0,
+        failed: None,
+        is_new: false,
+    };
+    mirror.rebuild = Some(new);
+    assert!(mirror.copy().unwrap() > 0);
+    devices.all[0].failing.get().set_faults([(When::From(0), Fault::Gone)]);
+    let error = loop {
+        match mirror.copy() {
+            Ok(left) => assert!(left > 0, "the old member does not know that it was replaced"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("the other members failed while it was copied"), "{error}");
+    assert_eq!(mirror.members.iter().map(|member| member.place).collect::<Vec<_>>(), [1]);
 }

@@ -285,6 +285,8 @@ fn summary(
         let [reads, writes] = [cache.read_hit_ratio, cache.write_hit_ratio].map(share);
         lines.push(format!("{reads} of the reads and {writes} of the writes were hits; {dirty}"));
         lines.extend(cache.trouble.clone());
+        let failed = cache.mirror.iter().filter(|member| member.failed.is_some());
+        lines.extend(failed.map(ToString::to_string));
         let ranges = cache.lost.iter().take(LOST_MAX);
         lines.extend(
             ranges.map(|lost| format!("lost: {}, {} bytes at offset {}", lost.volume, lost.len, lost.offset)),
