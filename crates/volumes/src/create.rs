@@ -1,7 +1,7 @@
 //! Empty caches: in one file, or with their blocks in another.
 
 use super::joined;
-use super::making::{Files, Making};
+use super::making::{Files, Making, check_blank};
 use super::mirror::{MEMBERS_MAX, Mirror};
 use super::{CacheFile, CacheFileError, Place, Result, Settings, draw_uuid, refused};
 use nandscape_cache::compose::Design;
@@ -93,7 +93,9 @@ impl CacheFile {
             return Err(CacheFileError::refused(path, detail));
         }
         let mut file = files.open(data, bytes)?;
-        joined::check_blank(&mut file, files.with.replace)?;
+        if !files.with.replace {
+            check_blank(&mut file, 4096, "the blocks")?;
+        }
         let first = path.try_exists().unwrap_or(true).then(|| files.open(path, None)).transpose()?;
         let unit = first.as_ref().map_or(0, FileStore::block_bytes).max(file.block_bytes()).min(4096);
         let (capacity, label) = (file.capacity_bytes(), joined::label_bytes(design.block_bytes));

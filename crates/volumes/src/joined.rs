@@ -210,16 +210,6 @@ pub(super) fn check_metadata(file: &mut FileStore) -> Result<()> {
     Ok(())
 }
 
-/// A file for the blocks of a new cache has nothing in its first bytes, unless what is there is to be
-/// replaced.
-pub(super) fn check_blank(file: &mut FileStore, replace: bool) -> Result<()> {
-    if !replace && read_label(file)?.iter().any(|byte| *byte != 0) {
-        let detail = "not empty: expected a file or device of zeroes for the blocks, or --force";
-        return Err(CacheFileError::refused(file.path(), detail));
-    }
-    Ok(())
-}
-
 /// Says in the file whose blocks it has.
 pub(super) fn write_label(file: &mut FileStore, superblock: &Superblock) -> Result<()> {
     let done = file.apply(command(Op::Write), Payload::Write(&label(superblock)));

@@ -21,7 +21,6 @@ pub use serving::{CachedFiles, Handle, Serving, cache_in_memory, open_cache};
 pub use settings::{NAME_EXPECTED, Named, Settings, is_name};
 pub use stat::{CacheStat, LostRange, VolumeStat};
 
-use mirror::Absent;
 use nandscape_cache::Mode;
 use nandscape_cache::compose::Typed;
 use nandscape_cache::manage::{self, Attach, GivenUp, Held, ManageError, Progress, Verdict};
@@ -113,7 +112,7 @@ impl CacheFile {
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.
     pub fn open(path: &Path, is_read_only: bool) -> Result<Self> {
         let options = FileOptions { is_read_only, ..FAST };
-        Self::opened(Place::over(mirror::open(path, options, Absent::Refused)?, path), options)
+        Self::opened(Place::over(mirror::open(path, options, None)?, path), options)
     }
 
     fn opened(mut fast: Place, options: FileOptions) -> Result<Self> {

@@ -1,6 +1,8 @@
 //! How the files of a cache are made.
 
 use super::{CacheFileError, Result, mark_of};
+use nandscape_core::command::Payload;
+use nandscape_core::{BlockCommand, Extent, Hint, Op, Store as _};
 use nandscape_files::{FileOptions, FileStore};
 use std::path::{Path, PathBuf};
 
@@ -53,4 +55,19 @@ impl<'a> Files<'a> {
             _ => Ok(FileStore::open(path, FileOptions::default())?),
         }
     }
+}
+
+/// A file that is to be overwritten has nothing in its first bytes.
+pub(super) fn check_blank(file: &mut FileStore, bytes: u64, what: &str) -> Result<()> {
+    let mut found = vec![0; bytes as usize];
+    let read = BlockCommand::new(Op::Read, Extent::new(0, bytes), Hint::default());
+    let done = file.apply(read, Payload::Read(&mut found));
+    done.map_err(|error| CacheFileError::refused(file.path(), error))?;
+    if let Some(offset) = found.iter().position(|byte| *byte != 0) {
+        let detail = format!(
+            "not empty, at byte {offset}: expected a file or device of zeroes for {what}, or --force"
+        );
+        return Err(CacheFileError::refused(file.path(), detail));
+    }
+    Ok(())
 }

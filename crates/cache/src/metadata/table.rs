@@ -3,18 +3,15 @@
 use super::format::{self, BLOCK, Header, Magic};
 use super::{Area, Entry, Found, Superblock, Table, Write};
 
-/// A table block with these entries, which are all of its slots'.
-fn encode(superblock: &Superblock, block: u32, sequence: u64, entries: &[(u32, Entry)]) -> Vec<u8> {
-    let shape = &superblock.shape;
-    let mut bytes = vec![0; shape.unit as usize];
-    let slots = shape.slots_of(block);
+/// Makes zeroes a table block with these entries, which are all of its slots'.
+fn encode(superblock: &Superblock, block: u32, sequence: u64, entries: &[(u32, Entry)], bytes: &mut [u8]) {
+    let slots = superblock.shape.slots_of(block);
     let (first, count) = (slots.start, slots.len() as u32);
     for (slot, entry) in entries {
-        format::put_entry(&mut bytes, (slot - first) as usize, Some(*entry));
+        format::put_entry(bytes, (slot - first) as usize, Some(*entry));
     }
     let header = Header { index: block, sequence, count, part: 0, parts: 0, visited: 0, regions: 0 };
-    format::seal(&mut bytes, Magic::Table, superblock.tag(), &header);
-    bytes
+    format::seal(bytes, Magic::Table, superblock.tag(), &header);
 }
 
 /// The write of a table block with these entries, which are all of its slots'.
@@ -25,7 +22,8 @@ pub fn table_block(
     sequence: u64,
     entries: &[(u32, Entry)],
 ) -> Write {
-    let bytes = encode(superblock, block, sequence, entries);
+    let mut bytes = vec![0; superblock.shape.unit as usize];
+    encode(superblock, block, sequence, entries, &mut bytes);
     Write { offset: superblock.shape.table_offset(copy, block), bytes }
 }
 
@@ -47,14 +45,12 @@ pub fn table_group(
     let shape = &superblock.shape;
     let first = group * group_blocks(superblock);
     let end = shape.table_blocks().min(first + group_blocks(superblock));
-    let (mut bytes, mut entries) = (Vec::new(), Vec::new());
-    for block in first..end {
+    let (mut bytes, mut entries) = (vec![0; ((end - first) * shape.unit) as usize], Vec::new());
+    for (block, bytes) in (first..end).zip(bytes.chunks_exact_mut(shape.unit as usize)) {
         entries.clear();
         table.list(shape.slots_of(block), &mut entries);
         entries.retain(|(_, entry)| keep(entry));
-        let block = encode(superblock, block, sequence, &entries);
-        // One that is alone is not copied.
-        if bytes.is_empty() { bytes = block } else { bytes.extend(block) }
+        encode(superblock, block, sequence, &entries, bytes);
     }
     Write { offset: shape.table_offset(copy, first), bytes }
 }

@@ -1,6 +1,6 @@
 //! What is done to the members of a cache that is mirrored.
 
-use super::{Absent, Mirror, open};
+use super::{Mirror, open};
 use crate::making::{Files, Making};
 use crate::{CacheFile, FAST, Result};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 impl CacheFile {
     /// Goes on without a member of a mirror, whether it is there or not.
     pub fn fail(path: &Path, member: &Path) -> Result<()> {
-        open(path, FAST, Absent::Only(member))?.fail(path, member)
+        open(path, FAST, Some(member))?.fail(path, member)
     }
 
     /// Puts the file `new` in place of a member, which may be gone, with all that the others have. A file
@@ -20,7 +20,7 @@ impl CacheFile {
         with: Making<'_>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        let mut mirror: Mirror = open(path, FAST, Absent::Only(member))?;
+        let mut mirror: Mirror = open(path, FAST, Some(member))?;
         let mut files = Files::new(with);
         let begun = mirror.replace(path, member, &mut files, new, with.replace);
         files.keep_if(begun)?;

@@ -2,7 +2,7 @@
 
 use super::label::{AREA, COPY, Label, Listed, Regions};
 use super::{Found, Member, Mirror, Rebuild, command, read_label};
-use crate::making::Files;
+use crate::making::{Files, check_blank};
 use crate::{CacheFileError, Result, draw_uuid, is_same_file, refused};
 use nandscape_core::command::Payload;
 use nandscape_core::{BlockCommand, Op, Store as _, StoreError};
@@ -49,15 +49,6 @@ impl std::fmt::Display for MirrorMember {
     }
 }
 
-/// Which current members need not be there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Absent<'a> {
-    /// None of them.
-    Refused,
-    /// This one.
-    Only(&'a Path),
-}
-
 fn failed(file: &FileStore, error: &StoreError) -> CacheFileError {
     CacheFileError::refused(file.path(), error)
 }
@@ -84,8 +75,9 @@ fn found(file: FileStore) -> Result<Result<Found<FileStore>, FileStore>> {
 }
 
 /// Opens a file with all others of its mirror, if it is a member of one. Members that may differ after a
-/// loss of power are made equal, unless nothing may be changed; then it is enough that one is there.
-pub(crate) fn open(path: &Path, options: FileOptions, absent: Absent<'_>) -> Result<Mirror> {
+/// loss of power are made equal, unless nothing may be changed; then it is enough that one is there. The
+/// member `absent` need not be there in any case.
+pub(crate) fn open(path: &Path, options: FileOptions, absent: Option<&Path>) -> Result<Mirror> {
     let first = match found(FileStore::open(path, options)?)? {
         Ok(first) => first,
         Err(file) => return Ok(Mirror::single(file)),
@@ -130,8 +122,8 @@ pub(crate) fn open(path: &Path, options: FileOptions, absent: Absent<'_>) -> Res
             missing.push((listed.path.clone(), "an older copy".to_owned()));
         }
     }
-    if let Absent::Only(path) = absent {
-        missing.retain(|(other, _)| !is_same(path, other));
+    if let Some(absent) = absent {
+        missing.retain(|(other, _)| !is_same(absent, other));
     }
     if mirror.members.is_empty() {
         let detail = "no member of its mirror is left: expected one that did not fail";
@@ -160,17 +152,8 @@ fn wipe(file: &mut FileStore) -> Result<()> {
     done.map(drop).map_err(|error| failed(file, &error))
 }
 
-/// A file that is to become a member has nothing in front of where the cache's bytes will be.
-fn check_blank(file: &mut FileStore) -> Result<()> {
-    let mut bytes = vec![0; AREA as usize];
-    file.apply(command(Op::Read, 0, AREA), Payload::Read(&mut bytes))
-        .map_err(|error| failed(file, &error))?;
-    if bytes.iter().any(|byte| *byte != 0) {
-        let detail = "not empty: expected a file or device of zeroes for a member of a mirror, or --force";
-        return Err(CacheFileError::refused(file.path(), detail));
-    }
-    Ok(())
-}
+/// What a file that is to become a member is for.
+const MEMBER: &str = "a member of a mirror";
 
 fn check_size(file: &FileStore, needed: u64) -> Result<()> {
     if file.capacity_bytes() < needed {
@@ -191,7 +174,7 @@ impl Mirror {
         for file in &mut files {
             check_size(file, AREA + (1 << 20))?;
             if !replace {
-                check_blank(file)?;
+                check_blank(file, AREA, MEMBER)?;
             }
             members.push(Listed { uuid: draw_uuid(&first)?, path: absolute(file.path())?, failed: None });
         }
@@ -268,7 +251,7 @@ impl Mirror {
         check_size(&store, AREA + label.bytes)?;
         let found = read_label(&mut store).map_err(|error| failed(&store, &error))?;
         if !force && found.is_none_or(|(.., other)| other.uuid != label.uuid) {
-            check_blank(&mut store)?;
+            check_blank(&mut store, AREA, MEMBER)?;
         }
         wipe(&mut store)?;
         let member = Member { place, store, copy: 0, repairs: 0 };

@@ -14,7 +14,7 @@ mod members;
 mod tests;
 
 pub use label::MEMBERS_MAX;
-pub(super) use members::{Absent, open};
+pub(super) use members::open;
 pub use members::{MirrorMember, Replacement};
 
 use label::{AREA, COPY, Label, Listed, Regions};
