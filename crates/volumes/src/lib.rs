@@ -112,16 +112,12 @@ impl CacheFile {
     /// Opens a cache that is there, for this process alone unless nothing is to be changed.
     pub fn open(path: &Path, is_read_only: bool) -> Result<Self> {
         let options = FileOptions { is_read_only, ..FAST };
-        Self::opened(Place::over(mirror::open(path, options, None)?, path), options)
-    }
-
-    fn opened(mut fast: Place, options: FileOptions) -> Result<Self> {
-        let path = fast.path().to_owned();
+        let mut fast = Place::over(mirror::open(path, options, None)?, path);
         match Superblock::read_alone(&mut fast) {
             Ok(superblock) => {
                 // What is wrong with the settings is said by those who use them.
-                if let Ok(Settings { data: Some(data), .. }) = Settings::parse(&path, &superblock.settings) {
-                    let file = joined::open_data(&data, &superblock, options, &path)?;
+                if let Ok(Settings { data: Some(data), .. }) = Settings::parse(path, &superblock.settings) {
+                    let file = joined::open_data(&data, &superblock, options, path)?;
                     let extent = joined::data_of(&superblock);
                     fast.store.get().put_apart(extent, file, superblock.shape.block_bytes);
                 }

@@ -27,9 +27,8 @@ pub fn run(args: &CacheCreateArgs, console: Console) -> Result<()> {
     }
     let design = Design::parse("cache.", &typed).map_err(Failure::usage)?;
     let fast = args.fast.as_deref().unwrap_or(Path::new(""));
-    let files = args.data.as_deref().into_iter().chain(args.mirror.iter().map(PathBuf::as_path));
-    let files = if args.data.is_some() { None } else { Some(fast) }.into_iter().chain(files);
-    let size = size(args, files)?;
+    let first = args.data.as_deref().unwrap_or(fast);
+    let size = size(args, std::iter::once(first).chain(args.mirror.iter().map(PathBuf::as_path)))?;
     let (_, superblock) = CacheFile::create(fast, size, &design, making(args))?;
     let slots = design.whole_slots(superblock.shape.slots);
     let preset = design.preset.info.name;

@@ -52,6 +52,11 @@ pub fn name_of(name: Option<&String>, disk: &Path) -> Result<String> {
 pub fn attach(args: &CacheAttachArgs, console: Console) -> Result<()> {
     let name = name_of(args.name.as_ref(), &args.disk)?;
     if let Some(mut server) = running::memory(&args.fast)? {
+        if args.force {
+            return Err(Failure::usage(
+                "--force: a cache in memory takes no disk with the stamp of another cache",
+            ));
+        }
         let disk = std::path::absolute(&args.disk).map_err(Failure::run)?;
         server.ask(&Ask::CacheAttach { disk, name: name.clone() }).map_err(Failure::run)?;
         if let Some(quota) = &args.quota {
@@ -95,6 +100,11 @@ pub fn discard_lost(cache: &mut CacheFile, volume: Option<&str>, console: Consol
 
 pub fn detach(args: &CacheDetachArgs, console: Console) -> Result<()> {
     if let Some(mut server) = running::memory(&args.fast)? {
+        if args.disk.is_some() || args.discard || args.discard_lost {
+            return Err(Failure::usage(
+                "the disk of a cache in memory has everything: expected none of --disk, --discard and --discard-lost",
+            ));
+        }
         server.ask(&Ask::CacheDetach { name: args.volume.clone() }).map_err(Failure::run)?;
         console.note(&format!("{}: taken off; its disk is complete", args.volume));
         return Ok(());
@@ -203,6 +213,9 @@ pub fn fail(args: &CacheFailArgs, console: Console) -> Result<()> {
 pub fn replace(args: &CacheReplaceArgs, console: Console) -> Result<()> {
     let bar = console.progress("replace");
     let done = if let Some(mut server) = running::find_served(&args.fast)? {
+        if args.sparse {
+            return Err(Failure::usage("--sparse: a server reserves the space of a file that it makes"));
+        }
         let absolute = |path: &Path| std::path::absolute(path).map_err(Failure::run);
         let (member, new) = (absolute(&args.member)?, absolute(&args.new)?);
         server.ask(&Ask::CacheReplace { member, new, force: args.force }).map(drop).map_err(Failure::run)
