@@ -268,9 +268,11 @@ pub fn judge(
     let is_closed = stamp.digest != 0;
     match mark {
         _ if stamp.session == 0 => Verdict::Unknown,
-        // The end of a session, or a beginning that was cut short before anything was written.
-        Some(mark) if is_closed && (mark.session == stamp.session || mark.session == stamp.session + 1) => {
-            same_as(stamp.digest, mark.closed, state)
+        // The end of a session.
+        Some(mark) if is_closed && mark.session == stamp.session => same_as(stamp.digest, mark.closed, state),
+        // A beginning that was cut short before anything was written: one that was closed was of a newer cache.
+        Some(Mark { session, closed: None, .. }) if is_closed && *session == stamp.session + 1 => {
+            same_as(stamp.digest, None, state)
         }
         // An end that was cut short, after everything was written.
         Some(Mark { session, closed: Some(closed), .. }) if *session == stamp.session => {

@@ -272,3 +272,25 @@ fn members_are_checked_when_they_are_made_found_and_replaced() {
             .contains("no mirror: expected a cache that was made with --mirror")
     );
 }
+
+#[test]
+fn two_members_that_were_each_used_alone_are_not_taken_for_the_same_cache() {
+    let place = Place::cached(&["a", "b"]);
+    let away = |name: &str| fs::rename(place.path(name), place.path("away")).unwrap();
+    let back = |name: &str| fs::rename(place.path("away"), place.path(name)).unwrap();
+    let mut serving = place.serve("a");
+    write(&mut serving, 0..10, 1);
+    close(serving);
+    away("b");
+    CacheFile::fail(&place.path("a"), &place.path("b")).unwrap();
+    let mut serving = place.serve("a");
+    write(&mut serving, 0..10, 2);
+    close(serving);
+    fs::rename(place.path("a"), place.path("newer")).unwrap();
+    back("b");
+    CacheFile::fail(&place.path("b"), &place.path("a")).unwrap();
+    let older = place.refused("b");
+    assert!(older.contains("was used without its cache"), "{older}");
+    fs::rename(place.path("newer"), place.path("a")).unwrap();
+    check(&mut place.serve("a"), 0..10, 2);
+}
