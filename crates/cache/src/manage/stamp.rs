@@ -270,7 +270,8 @@ pub fn judge(
         _ if stamp.session == 0 => Verdict::Unknown,
         // The end of a session.
         Some(mark) if is_closed && mark.session == stamp.session => same_as(stamp.digest, mark.closed, state),
-        // A beginning that was cut short before anything was written: one that was closed was of a newer cache.
+        // A beginning that was cut short before anything was written. One that was closed was of a newer
+        // cache.
         Some(Mark { session, closed: None, .. }) if is_closed && *session == stamp.session + 1 => {
             same_as(stamp.digest, None, state)
         }
