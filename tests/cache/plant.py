@@ -61,7 +61,11 @@ class Plant:
 
     def start(self, kind, *words, cache=None):
         """Starts a server and waits until it says where it is."""
-        command = [self.binary, "serve", kind, "--cache", str(cache or self.fast), *map(str, words)]
+        return self.launch("serve", kind, "--cache", cache or self.fast, *words)
+
+    def launch(self, *words):
+        """Starts a server by any command."""
+        command = [self.binary, *map(str, words)]
         with open(self.log, "ab") as log:
             self.server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.server.stdout.readline()

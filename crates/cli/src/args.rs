@@ -13,7 +13,8 @@ mod zone;
 pub use cache::{AdviseArgs, CacheVerb, SimulateArgs, UnitArgs};
 pub use cache_files::{
     CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheFailArgs, CacheListArgs,
-    CacheReplaceArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ServeCacheArgs,
+    CacheReplaceArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, RamVerb,
+    ServeCacheArgs,
 };
 pub use object::ObjectVerb;
 pub use report::ReportArgs;

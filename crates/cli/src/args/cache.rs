@@ -2,7 +2,7 @@
 
 use super::{
     CacheAttachArgs, CacheCleanArgs, CacheCreateArgs, CacheDetachArgs, CacheFailArgs, CacheListArgs,
-    CacheReplaceArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, ReadingArgs,
+    CacheReplaceArgs, CacheResizeArgs, CacheSalvageArgs, CacheSetArgs, CacheStatusArgs, RamVerb, ReadingArgs,
     WORKLOAD_HELP, name,
 };
 use clap::{Args, Subcommand, ValueHint};
@@ -19,6 +19,9 @@ pub enum CacheVerb {
     Detach(CacheDetachArgs),
     /// The caches that servers of this user serve now, in files and in memory.
     List(CacheListArgs),
+    /// A cache in memory, by the commands and units of RapidDisk.
+    #[command(subcommand)]
+    Ram(RamVerb),
     /// What a cache holds and has done, on the page of its design; served or not.
     Status(CacheStatusArgs),
     /// How a cache is configured, on the page of its design.

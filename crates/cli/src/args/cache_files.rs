@@ -1,7 +1,8 @@
 //! Arguments of the verbs of `cache` that are about files and block devices.
 
 use super::name;
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Arguments of `cache create`.
@@ -96,6 +97,36 @@ pub struct CacheListArgs {
     /// Print JSON: for each cache the control socket of its server, and all of `cache status --json`.
     #[arg(long)]
     pub json: bool,
+}
+
+/// The verbs of `cache ram`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RamVerb {
+    /// Serve an empty cache in memory over NBD until a signal: 'serve nbd --cache ram:SIZE'. Memory is taken
+    /// as blocks are cached.
+    Create {
+        /// Size in MB of 1,048,576 bytes, or with a unit, such as 1GiB.
+        size: String,
+        /// Options of 'serve nbd', such as --disk data=/dev/sda3 or --socket /path.
+        #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
+    },
+    /// Put a disk behind the cache in memory, as an export: 'cache attach ram'.
+    Attach {
+        /// File or block device. What is on it stays, and is what the volume holds.
+        #[arg(value_hint = ValueHint::FilePath)]
+        disk: PathBuf,
+        /// Name of the export [default: that of the file].
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Take an export off that no client has: 'cache detach ram'.
+    Detach {
+        /// Name of the export.
+        volume: String,
+    },
+    /// The caches in memory that servers of this user serve now, with their disks.
+    List(CacheListArgs),
 }
 
 /// Arguments of `cache status` and `cache table`.

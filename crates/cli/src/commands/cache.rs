@@ -4,6 +4,7 @@ mod advise;
 mod create;
 pub mod files;
 mod list;
+pub mod ram;
 mod running;
 mod simulate;
 mod unit;
@@ -18,7 +19,8 @@ pub fn run(verb: &CacheVerb, console: Console) -> Result<()> {
         CacheVerb::Create(args) => create::run(args, console),
         CacheVerb::Attach(args) => files::attach(args, console),
         CacheVerb::Detach(args) => files::detach(args, console),
-        CacheVerb::List(args) => list::run(args, console),
+        CacheVerb::List(args) => list::run(args, |_| true, console),
+        CacheVerb::Ram(verb) => ram::run(verb, console),
         CacheVerb::Status(args) => files::status(args, false, console),
         CacheVerb::Table(args) => files::status(args, true, console),
         CacheVerb::Clean(args) => files::clean(args, console),

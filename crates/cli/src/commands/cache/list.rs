@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub fn run(args: &CacheListArgs, console: Console) -> Result<()> {
-    let all = running::all()?;
+/// Those of which this holds, by what they are called.
+pub fn run(args: &CacheListArgs, is_wanted: fn(&Path) -> bool, console: Console) -> Result<()> {
+    let mut all = running::all()?;
+    all.retain(|(_, stat)| is_wanted(&stat.fast));
     if args.json {
         let caches = all.iter().map(|(socket, stat)| json!({ "socket": socket, "cache": stat }));
         let document = json!({ "schema": 1, "caches": caches.collect::<Vec<Value>>() });
