@@ -44,6 +44,7 @@ fn run(subsystem: &mut dyn Subsystem, file: &JobFile, precondition: &str) -> u64
         with_detail: false,
         stop: None,
         log: None,
+        recordings: None,
     };
     let outcome = run_jobs(subsystem, file, "bench", &options, &mut || {}, &mut |_| {}).expect("it runs");
     assert_eq!(outcome.result.error, None);

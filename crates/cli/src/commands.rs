@@ -67,7 +67,7 @@ const DRIVE: &str = "dc-tlc-28op";
 const FULL: &str = "90%";
 const CACHED: &str = "10%";
 /// Tables whose keys leave the drive what it is, or change it, but for those that name another one or a size.
-const ITS_TABLES: [&str; 4] = ["workload.", "host.", "device.", "ftl."];
+const ITS_TABLES: [&str; 5] = ["workload.", "host.", "device.", "ftl.", "namespaces.count"];
 /// And of caches.
 const TABLES_OF_CACHES: [&str; 2] = ["cache.", "disk."];
 const OTHER_DRIVES: [&str; 6] = [

@@ -10,9 +10,9 @@ use nandscape_core::{Subsystem, units};
 use nandscape_jobs::{Amount, Job, JobFile};
 use nandscape_sim::result::{DirectionResult, JobResult};
 use nandscape_sim::{JobOptions, JobsOutcome, Precondition, Snapshot, run_jobs};
-use nandscape_stack::RunError;
 use nandscape_stack::build::build_subsystem;
 use nandscape_stack::config::{ConfigError, StackConfig, Typed};
+use nandscape_stack::{HostRecordings, RunError};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
@@ -61,6 +61,9 @@ impl Site {
         let mut job = job.clone();
         job.io_size = Amount::Bytes(spare_bytes * 21 / 20 / job.smallest_block() * job.smallest_block());
         (job.is_time_based, job.runtime_ns) = (false, None);
+        if job.recording_file().is_some() {
+            (job.loops, job.recording.never_stalls) = (u64::MAX, true);
+        }
         self.run(&only(&[job]), options)?;
         Ok(())
     }
@@ -76,6 +79,7 @@ impl Site {
         file: &JobFile,
         options: SiteOptions<'_>,
     ) -> Result<JobsOutcome> {
+        let recordings = HostRecordings::new(&self.config);
         let job_options = JobOptions {
             snapshot: Snapshot::Unused,
             precondition,
@@ -85,6 +89,7 @@ impl Site {
             with_detail: false,
             stop: options.stop,
             log: None,
+            recordings: Some(&recordings),
         };
         let outcome =
             run_jobs(&mut *self.subsystem, file, &file.name, &job_options, &mut || {}, &mut |_| {})?;
@@ -182,37 +187,42 @@ pub fn direction(job: &JobResult) -> &DirectionResult {
     if job.read.requests > 0 { &job.read } else { &job.write }
 }
 
-/// A table for people: percentiles of the victim, rates of all.
+/// A table for people: percentiles and rates of all, reads and writes apart.
 pub fn render_cases(cases: &[Case]) -> String {
     let mut out = String::from(
-        "layout       job             with       mean us     p50     p99   p99.9  p99.99 p99.999 p99.9999     max     kIOPS        rate\n",
+        "layout       job             op    with       mean us     p50     p99   p99.9  p99.99 p99.999 p99.9999     max     kIOPS        rate\n",
     );
-    let mut row = |layout: &str, job: &JobResult, with: &str| {
-        let it = direction(job);
-        let l = &it.latency_ns;
-        let us = |ns: u64| ns as f64 / 1e3;
-        let _ = writeln!(
-            out,
-            "{layout:12} {:15} {with:8} {:9.2} {:7.0} {:7.0} {:7.0} {:7.0} {:7.0} {:8.0} {:7.0} {:9.1} {:>9}/s",
-            job.name,
-            l.mean / 1e3,
-            us(l.p50),
-            us(l.p99),
-            us(l.p99_9),
-            us(l.p99_99),
-            us(l.p99_999),
-            us(l.p99_9999),
-            us(l.max),
-            it.iops / 1e3,
-            units::format_bytes(it.bytes_per_s as u64),
-        );
+    let mut rows = |layout: &str, alone: &JobResult, together: &JobResult| {
+        type Of = fn(&JobResult) -> &DirectionResult;
+        let ops: [(&str, Of); 2] = [("read", |job| &job.read), ("write", |job| &job.write)];
+        for (op, of) in ops.into_iter().filter(|(_, of)| of(alone).requests > 0 || of(together).requests > 0)
+        {
+            for (job, with) in [(alone, "alone"), (together, "together")] {
+                let it = of(job);
+                let l = &it.latency_ns;
+                let us = |ns: u64| ns as f64 / 1e3;
+                let _ = writeln!(
+                    out,
+                    "{layout:12} {:15} {op:5} {with:8} {:9.2} {:7.0} {:7.0} {:7.0} {:7.0} {:7.0} {:8.0} {:7.0} {:9.1} {:>9}/s",
+                    job.name,
+                    l.mean / 1e3,
+                    us(l.p50),
+                    us(l.p99),
+                    us(l.p99_9),
+                    us(l.p99_99),
+                    us(l.p99_999),
+                    us(l.p99_9999),
+                    us(l.max),
+                    it.iops / 1e3,
+                    units::format_bytes(it.bytes_per_s as u64),
+                );
+            }
+        }
     };
     for case in cases {
-        row(&case.layout, &case.victim_alone, "alone");
-        row(&case.layout, &case.victim, "together");
+        rows(&case.layout, &case.victim_alone, &case.victim);
         for (alone, together) in case.aggressors_alone.iter().zip(&case.aggressors) {
-            row(&case.layout, alone, "alone");
-            row(&case.layout, together, "together");
+            rows(&case.layout, alone, together);
         }
     }
     out

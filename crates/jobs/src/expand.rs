@@ -1,9 +1,8 @@
 //! From sections to jobs: inheritance from `[global]`, copies, order and groups.
 
 use crate::error::{JobError, Place};
-use crate::job::Job;
-use crate::job::ZoneMode;
-use crate::options::{Extra, apply, matters_only_with_zones};
+use crate::job::{Job, Pattern, ZoneMode};
+use crate::options::{Extra, apply, matters_not, matters_only_with_zones};
 use crate::sections::{Entry, Section, Source, System, kb_base, read_sections};
 use std::path::Path;
 
@@ -89,6 +88,22 @@ impl JobFile {
                 }
             }
         }
+        let has_recording = !job.recording.files.is_empty();
+        for option in entries.iter().filter_map(|entry| matters_not(&entry.key, has_recording)) {
+            if !ignored.contains(&option) {
+                ignored.push(option);
+            }
+        }
+        if has_recording {
+            // A recording may ask for anything.
+            job.pattern = Pattern { reads: true, writes: true, trims: true, ..Pattern::default() };
+            if let Some(name) = job.recording.redirect.take() {
+                job.filenames = vec![name];
+            }
+            if !entries.iter().any(|entry| entry.key == "iodepth") {
+                job.depth = u32::from(extra.is_synchronous == Some(true));
+            }
+        }
         job.options = typed(&section.entries);
         if extra.is_synchronous == Some(true) && job.depth > 1 {
             self.notes.push(format!(
@@ -157,6 +172,7 @@ fn conflict(job: &Job, message: &str) -> JobError {
 fn check(job: &Job) -> Result<(), JobError> {
     let mut used = crate::Direction::ALL.into_iter().filter(|d| job.does(*d)).map(|d| d as usize);
     let is_off_block = |d: usize| job.block_align[d].is_some_and(|align| align != job.block_size[d].min);
+    let has_recording = !job.recording.files.is_empty();
     let has_map = job.pattern.is_random && !job.no_random_map;
     let [_, write, trim] = &job.block_size;
     let has_one_size = write.is_fixed() && write == trim;
@@ -170,6 +186,18 @@ fn check(job: &Job) -> Result<(), JobError> {
         (
             job.pattern.trim_then_write && !has_one_size,
             "trimwrite writes what it discarded, so both need one and the same block size",
+        ),
+        (
+            has_recording && job.rate.iter().any(|rate| rate.bytes_per_s > 0 || rate.iops > 0),
+            "read_iolog has times of its own: expected replay_time_scale instead of rate and rate_iops",
+        ),
+        (
+            has_recording && job.zoning.mode != ZoneMode::None,
+            "read_iolog says where requests go: expected no zonemode with it",
+        ),
+        (
+            has_recording && job.filenames.len() > 1,
+            "read_iolog goes to one namespace or file: expected one filename with it",
         ),
         (
             !job.placement_ids.is_empty() && job.placement == crate::job::DataPlacement::None,

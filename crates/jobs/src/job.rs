@@ -267,6 +267,49 @@ pub enum ThinkBlocks {
     Issue,
 }
 
+/// `read_iolog` and what belongs to it: the job issues the requests of a recording instead of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// `read_iolog`, split at ':'; copies of a section take one after the other. Empty where not given.
+    pub files: Vec<String>,
+    /// Requests are issued as soon as there is room in `iodepth`, whatever their times (`replay_no_stall`).
+    pub never_stalls: bool,
+    /// Percent of the recorded rate (`replay_time_scale`).
+    pub rate_percent: u64,
+    /// Where its requests go, instead of `filename` (`replay_redirect`).
+    pub redirect: Option<String>,
+    /// Offsets are divided by it (`replay_scale`).
+    pub scale: u64,
+    /// Offsets are rounded down to multiples of it, a power of two (`replay_align`).
+    pub align: u64,
+    /// Directions that are left out (`replay_skip`).
+    pub skips: [bool; 3],
+    /// Flushes are left out (`replay_skip`).
+    pub skips_flushes: bool,
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self {
+            files: Vec::new(),
+            never_stalls: false,
+            rate_percent: 100,
+            redirect: None,
+            scale: 1,
+            align: 1,
+            skips: [false; 3],
+            skips_flushes: false,
+        }
+    }
+}
+
+impl Recording {
+    /// Where a request at an offset of the recording goes.
+    pub const fn place(&self, offset: u64) -> u64 {
+        (offset / self.scale) & !(self.align - 1)
+    }
+}
+
 /// One process of fio. [`Job::new`] has fio's defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of fio's")]
@@ -338,7 +381,7 @@ pub struct Job {
     /// Ends all other jobs when it ends (`exitall`).
     pub ends_all: bool,
 
-    /// `iodepth`.
+    /// `iodepth`; 0 in a job with a recording that does not say: as many as its times ask for.
     pub depth: u32,
     /// `ioengine` has one request under way at a time; so has fio's default.
     pub is_synchronous: bool,
@@ -369,6 +412,8 @@ pub struct Job {
     pub random: Randomness,
     /// `zonemode` and what belongs to it.
     pub zoning: Zoning,
+    /// `read_iolog` and what belongs to it.
+    pub recording: Recording,
 
     /// Writes after which one flush is issued (`fsync`); 0 for none.
     pub fsync: u64,
@@ -454,6 +499,17 @@ impl Job {
             clat_percentiles: true,
             ..Self::default()
         }
+    }
+
+    /// The recording whose requests it issues, if it has one.
+    pub fn recording_file(&self) -> Option<&str> {
+        let files = &self.recording.files;
+        files.get(self.copy as usize % files.len().max(1)).map(String::as_str)
+    }
+
+    /// Whether it issues a recording in a place of its own, as large as that needs.
+    pub fn has_own_place(&self) -> bool {
+        self.recording_file().is_some() && self.filenames.is_empty() && self.size == Amount::None
     }
 
     /// Whether it issues requests of this direction.

@@ -26,7 +26,9 @@ pub mod sums;
 pub mod trust;
 pub mod zones;
 
-pub use jobs::{JobOptions, JobSeries, JobsError, JobsOutcome, Logged, RequestLog, Sample, run_jobs};
+pub use jobs::{
+    JobOptions, JobSeries, JobsError, JobsOutcome, Logged, Recordings, RequestLog, Room, Sample, run_jobs,
+};
 pub use precondition::{Precondition, Snapshot};
 pub use replay::{Pacing, Progress, ReplayError, ReplayOptions, replay};
 pub use result::{LifetimeResult, RunResult};

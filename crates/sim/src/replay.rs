@@ -11,7 +11,7 @@ use crate::precondition::{Precondition, Snapshot};
 use crate::result::{RunError, RunResult, WorkloadResult};
 use crate::steady::{MOST_REPEATS, Settling, UntilSteady};
 use crate::sums::{self, Measured};
-use crate::trust::{Arrivals, Facts, Rounds, judge, never_steady};
+use crate::trust::{Arrivals, Facts, Rounds, Stamped, judge, never_steady};
 use nandscape_core::command::Payload;
 use nandscape_core::{
     Command, Extent, IoRecord, NamespaceError, NamespaceResult, Outstanding, SimTime, StateError, Subsystem,
@@ -151,12 +151,9 @@ pub fn replay(
     };
     let result = sums::document(runner.subsystem, layers, measured);
     let mut result = RunResult { partial: end.stopped, error: end.failure, ..result };
-    result.trust = judge(&Facts {
-        result: &result,
-        arrivals: end.arrivals.as_ref(),
-        rounds: end.rounds.as_ref(),
-        spreads_seconds,
-    });
+    let stamped = end.arrivals.map(|arrivals| Stamped { job: None, arrivals, spreads_seconds });
+    result.trust =
+        judge(&Facts { result: &result, stamped: stamped.as_slice(), rounds: end.rounds.as_ref() });
     match settled {
         Some(rounds) if rounds.is_steady() => result.notes.push(rounds.describe()),
         Some(rounds) => result.trust.push(never_steady(rounds.describe())),

@@ -11,7 +11,7 @@ pub use arrivals::Arrivals;
 pub use rounds::Rounds;
 
 use crate::result::{LatencySummary, RunResult, TrustNote};
-use nandscape_core::units::format_bytes;
+use nandscape_core::units::{format_bytes, format_ns};
 use nandscape_core::{Cause, Info};
 
 /// What checks look at.
@@ -19,12 +19,31 @@ use nandscape_core::{Cause, Info};
 pub struct Facts<'a> {
     /// The result, without notes of trust.
     pub result: &'a RunResult,
-    /// How requests arrived, where they did so by their time stamps.
-    pub arrivals: Option<&'a Arrivals>,
+    /// The workloads whose requests arrive at their time stamps.
+    pub stamped: &'a [Stamped],
     /// Programs over what was written, where that was followed.
     pub rounds: Option<&'a Rounds>,
+}
+
+/// A workload whose requests arrive at their time stamps.
+#[derive(Clone, Debug)]
+pub struct Stamped {
+    /// The job of a job file that it is, and how many requests that may have under way.
+    pub job: Option<(String, u32)>,
+    /// How its requests arrived.
+    pub arrivals: Arrivals,
     /// The reader spread the requests of a second over it.
     pub spreads_seconds: bool,
+}
+
+impl Stamped {
+    /// A message with the name of the job, and the option by which it would ignore its times.
+    fn tell(&self, message: impl FnOnce(&str) -> String) -> String {
+        match &self.job {
+            Some((name, _)) => format!("job '{name}': {}", message("replay_no_stall=1 with iodepth=32")),
+            None => message("--depth 32"),
+        }
+    }
 }
 
 /// A check.
@@ -45,6 +64,12 @@ pub static CHECKS: &[Check] = &[
         coarse_time,
     ),
     check("overrun", "1 % of the requests found more than 1024 others under way", "", overrun),
+    check(
+        "late",
+        "1 % of the requests of a recording (read_iolog) were issued after their time, for want of iodepth",
+        "",
+        late,
+    ),
     check("short", "hosts wrote less than the capacity of the device", "[SNIA-PTS]", short),
     check("unsteady", "write amplification of the fifths of a run had not settled", "[SNIA-PTS]", unsteady),
     check("slc-cache", "hosts wrote, and the SLC cache was never emptied", "", slc_cache),
@@ -144,24 +169,34 @@ const COARSE_NS: u64 = 1_000_000;
 const SHARED: f64 = 2.0;
 
 fn coarse_time(facts: &Facts<'_>) -> Option<String> {
-    let arrivals = facts.arrivals?;
-    if facts.spreads_seconds {
-        return Some(
-            "time stamps are whole seconds, and the requests of each second were spread evenly over it: bursts and \
-             pauses within a second are lost, and with them their latencies; --depth 32 replays without time \
-             stamps"
-                .to_owned(),
-        );
-    }
-    let (step, shared) = (arrivals.step_ns(), arrivals.requests_per_stamp());
-    if step < COARSE_NS || shared < SHARED {
-        return None;
-    }
-    Some(format!(
-        "time stamps are multiples of {} ms, and {shared:.0} requests share one in the mean: they arrive at once, and \
-         their latencies are those of their queue; --depth 32 replays without time stamps",
-        step / 1_000_000
-    ))
+    let look = |stamped: &Stamped| {
+        if stamped.spreads_seconds {
+            return Some(stamped.tell(|option| {
+                format!(
+                    "time stamps are whole seconds, and the requests of each second were spread evenly over it: bursts and \
+                     pauses within a second are lost, and with them their latencies; {option} replays without time \
+                     stamps"
+                )
+            }));
+        }
+        let (step, shared) = (stamped.arrivals.step_ns(), stamped.arrivals.requests_per_stamp());
+        (step >= COARSE_NS && shared >= SHARED).then(|| {
+            stamped.tell(|option| {
+                format!(
+                    "time stamps are multiples of {} ms, and {shared:.0} requests share one in the mean: they arrive at \
+                     once, and their latencies are those of their queue; {option} replays without time stamps",
+                    step / 1_000_000
+                )
+            })
+        })
+    };
+    all(facts.stamped.iter().filter_map(look))
+}
+
+/// Several messages as one.
+fn all(messages: impl Iterator<Item = String>) -> Option<String> {
+    let messages: Vec<String> = messages.collect();
+    (!messages.is_empty()).then(|| messages.join("; "))
 }
 
 /// Requests under way that no host keeps at a device.
@@ -170,25 +205,52 @@ const CROWD: u64 = Arrivals::CROWD as u64;
 const CROWDED: f64 = 0.01;
 
 fn overrun(facts: &Facts<'_>) -> Option<String> {
-    let arrivals = facts.arrivals?;
-    let crowded = arrivals.crowded_share();
-    if crowded < CROWDED {
-        return None;
-    }
-    let span = arrivals.span_ns().max(1) as f64;
-    let took = facts.result.speed.time.simulated_ns as f64;
-    let slower = if took > span * 1.01 {
-        format!(", and the last one was done after {:.1} times the span of their time stamps", took / span)
-    } else {
-        String::new()
+    let look = |stamped: &Stamped| {
+        let arrivals = &stamped.arrivals;
+        let crowded = arrivals.crowded_share();
+        if crowded < CROWDED {
+            return None;
+        }
+        let span = arrivals.span_ns().max(1) as f64;
+        let took = facts.result.speed.time.simulated_ns as f64;
+        let slower = if took > span * 1.01 {
+            format!(
+                ", and the last one was done after {:.1} times the span of their time stamps",
+                took / span
+            )
+        } else {
+            String::new()
+        };
+        Some(stamped.tell(|option| {
+            format!(
+                "requests arrived faster than the device could complete them: {:.0} % found more than {CROWD} others \
+                 under way, {} at most{slower}; latencies are those of the queue; {option} keeps as many requests under \
+                 way as hosts do",
+                crowded * 100.0,
+                arrivals.most(),
+            )
+        }))
     };
-    Some(format!(
-        "requests arrived faster than the device could complete them: {:.0} % found more than {CROWD} others under \
-         way, {} at most{slower}; latencies are those of the queue; --depth 32 keeps as many requests under way as \
-         hosts do",
-        crowded * 100.0,
-        arrivals.most(),
-    ))
+    all(facts.stamped.iter().filter_map(look))
+}
+
+/// Share of late requests from which on arrivals are not those of the recording.
+const LATE: f64 = 0.01;
+
+fn late(facts: &Facts<'_>) -> Option<String> {
+    let look = |stamped: &Stamped| {
+        let (name, depth) = stamped.job.as_ref()?;
+        let (share, latest_ns) = (stamped.arrivals.late_share(), stamped.arrivals.latest_ns());
+        (share >= LATE).then(|| {
+            format!(
+                "job '{name}' issued {:.0} % of its requests after their time, {} at most, since iodepth={depth} were \
+                 under way: latencies lack the time that those waited in the host; without iodepth all wait in the device",
+                share * 100.0,
+                format_ns(latest_ns),
+            )
+        })
+    };
+    all(facts.stamped.iter().filter_map(look))
 }
 
 fn short(facts: &Facts<'_>) -> Option<String> {

@@ -55,6 +55,9 @@ impl From<JobError> for RunError {
 
 impl From<JobsError> for RunError {
     fn from(error: JobsError) -> Self {
-        Self::Jobs(error.to_string())
+        match error {
+            JobsError::Recording(error) => Self::Trace(error),
+            error => Self::Jobs(error.to_string()),
+        }
     }
 }

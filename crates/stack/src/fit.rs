@@ -5,15 +5,20 @@
 //! too few of them. The time of an erase is then scaled with the block, so that erasing costs as much for
 //! each byte.
 
-use crate::build::{BuildOptions, build};
+use crate::build::build_subsystem;
 use crate::config::cache::CacheConfig;
 use crate::config::{StackConfig, Typed};
 use crate::error::RunError;
 use crate::jobs::is_job_file;
 use crate::keys::shape;
-use crate::run::open_options;
+use crate::options::open_options;
+use crate::recordings;
+use nandscape_core::TraceError;
 use nandscape_core::units::{format_bytes, parse_time_ns};
-use nandscape_trace::{OpenOptions, Target, Workload, WorkloadSpec};
+use nandscape_jobs::JobFile;
+use nandscape_sim::Room;
+use nandscape_trace::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// A plane with fewer blocks has too few victims to choose from.
@@ -32,6 +37,8 @@ const ROUNDED: f64 = 0.95;
 /// Caches are of a multiple of so many bytes, which holds whole sets of every design.
 const CACHE_ROUNDED: u64 = 4 << 20;
 const FLAG: &str = "--fit";
+/// Where recordings are read that need no place yet.
+const NOWHERE: Room = Room { bytes: 0, page_bytes: 4096 };
 
 /// How the keys of a configuration change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +67,7 @@ pub enum Said {
 ///
 /// Workloads that cannot be read.
 pub fn said(config: &StackConfig, workloads: &[String]) -> Result<Said, RunError> {
-    let target = Target { files: config.files(), ..Target::NONE };
-    let of = |workload: &String| -> Result<Said, RunError> {
-        let mut reader = nandscape_trace::open(workload, &open_options(config), target)?;
+    let of = |mut reader: BoxReader| -> Result<Said, RunError> {
         while let Some(record) = reader.next() {
             let record = record?;
             if record.op.is_write() && reader.origin().path.is_some() {
@@ -74,18 +79,68 @@ pub fn said(config: &StackConfig, workloads: &[String]) -> Result<Said, RunError
         }
         Ok(Said::Nothing)
     };
-    workloads.iter().try_fold(Said::Files, |least, workload| Ok(least.min(of(workload)?)))
+    let target = Target { files: config.files(), ..Target::NONE };
+    let mut least = Said::Files;
+    for workload in workloads {
+        if is_job_file(config, workload) {
+            for job in JobFile::read(workload)?.jobs.iter().filter(|job| job.recording_file().is_some()) {
+                least = least.min(of(recordings::source(config, job, NOWHERE, |options| options)?.open()?)?);
+            }
+        } else {
+            least = least.min(of(nandscape_trace::open(workload, &open_options(config), target)?)?);
+        }
+    }
+    Ok(least)
 }
 
-/// Whether a workload is a trace in a file, which has a footprint of its own; generators, job files and
-/// standard input have none.
+/// Whether a workload is a trace in a file, which has a footprint of its own, or a job file of nothing but
+/// such traces (`read_iolog`); generators, other job files and standard input have none.
 ///
 /// # Errors
 ///
-/// A name that is neither a file nor a generator.
+/// A name that is neither a file nor a generator, and job files that cannot be read.
 pub fn has_footprint(config: &StackConfig, workload: &str) -> Result<bool, RunError> {
-    let is_generator = matches!(workload.parse::<WorkloadSpec>()?, WorkloadSpec::Generator { .. });
-    Ok(!is_generator && workload != "-" && !is_job_file(config, workload))
+    if !is_job_file(config, workload) {
+        return Ok(is_trace(workload)?);
+    }
+    for job in JobFile::read(workload)?.jobs {
+        let Some(file) = job.recording_file() else { return Ok(false) };
+        if !is_trace(file)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_trace(workload: &str) -> Result<bool, TraceError> {
+    Ok(matches!(workload.parse()?, WorkloadSpec::File(_)))
+}
+
+/// Bytes that a workload touches in the first namespace, its pages moved together. Jobs with recordings lie
+/// side by side there, or each in the namespace that it names; the namespaces are taken as equally large.
+fn touched(config: &StackConfig, workload: &str) -> Result<u64, RunError> {
+    if !has_footprint(config, workload)? {
+        let why = "has no footprint of its own: expected a trace file, or a job file whose jobs have all a read_iolog";
+        return Err(refused(format!("workload '{workload}' {why}")));
+    }
+    if !is_job_file(config, workload) {
+        let options = OpenOptions { remap_dense: true, ..open_options(config) };
+        let target = Target { files: config.files(), ..Target::NONE };
+        return Ok(Workload::new(workload, &options, target)?.span_bytes()?);
+    }
+    let mut beside = 0;
+    let mut named: BTreeMap<String, u64> = BTreeMap::new();
+    for job in JobFile::read(workload)?.jobs {
+        let bytes = recordings::span(config, &job, NOWHERE, true)?;
+        match job.filenames.first() {
+            None => beside += bytes.next_multiple_of(u64::from(config.seen_geometry().page_bytes)),
+            Some(name) => {
+                let most = named.entry(name.clone()).or_default();
+                *most = bytes.max(*most);
+            }
+        }
+    }
+    Ok(named.into_values().fold(beside, u64::max))
 }
 
 /// Fits the device of these configurations, which have the same flash, to the largest of these workloads.
@@ -99,7 +154,7 @@ pub fn has_footprint(config: &StackConfig, workload: &str) -> Result<bool, RunEr
 ///
 /// # Errors
 ///
-/// Workloads that have no footprint of their own (generators, job files), stacks without addresses, caches
+/// Workloads that have no footprint of their own (see [`has_footprint`]), stacks without addresses, caches
 /// beside devices without one, and devices whose blocks cannot be that few.
 pub fn fit(
     configs: &[StackConfig],
@@ -119,13 +174,7 @@ pub fn fit(
     }
     let mut touched = 0;
     for workload in workloads {
-        if !has_footprint(first, workload)? {
-            let why = "has no footprint of its own: expected a trace file";
-            return Err(refused(format!("workload '{workload}' {why}")));
-        }
-        let options = OpenOptions { remap_dense: true, ..open_options(first) };
-        let target = Target { files: first.files(), ..Target::NONE };
-        touched = Workload::new(workload, &options, target)?.span_bytes()?.max(touched);
+        touched = self::touched(first, workload)?.max(touched);
     }
     if configs.iter().any(|config| config.cache.is_some()) {
         return fit_cache(configs, touched, share);
@@ -292,7 +341,7 @@ fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, Run
         typed.merge_text("the configuration", &config.to_toml())?;
         typed.set("device.blocks_per_plane", &blocks.to_string())?;
         typed.set("device.pages_per_block", &pages.to_string())?;
-        let subsystem = match typed.check().and_then(|config| build(&config, BuildOptions::default())) {
+        let subsystem = match typed.check().and_then(|config| build_subsystem(&config)) {
             Ok(subsystem) => subsystem,
             // Not even the reserve has room, which more blocks put right; or nothing does.
             Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),

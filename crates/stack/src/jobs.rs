@@ -1,10 +1,12 @@
 //! fio job files as workloads of `replay` and `compare`.
 
 use crate::build::build_subsystem;
+use crate::config::labels::labels;
 use crate::config::{self, ConfigError, Result, StackConfig};
 use crate::error::RunError;
 use crate::logs::JobLogs;
 use crate::options::{CompareOptions, RunOptions, finish, pool};
+use crate::recordings::{HostOutcome, HostRecordings};
 use crate::seeds::{joined, seeded};
 use crate::state::{RunState, check_alone};
 use nandscape_jobs::JobFile;
@@ -27,8 +29,8 @@ pub fn is_job_file(config: &StackConfig, workload: &str) -> bool {
 
 /// Reads a job file, and runs it on the namespaces of a configuration. Writes the logs that its jobs ask for.
 pub fn run_job_file(config: &StackConfig, path: &str, options: &RunOptions<'_>) -> Result<Run, RunError> {
-    refuse_reading_keys(config)?;
     let file = JobFile::read(path)?;
+    refuse_reading_keys(config, &file)?;
     let logs = JobLogs::create(&file)?;
     let run = run(config, &file, path, options, logs.as_ref().map(|logs| logs as &dyn RequestLog))?;
     logs.map_or(Ok(()), JobLogs::finish)?;
@@ -65,6 +67,7 @@ fn run(
     state.check_can_save(&mut *subsystem)?;
     let label = config.label();
     let archiver = state.archiver();
+    let recordings = HostRecordings::new(config);
     let job_options = JobOptions {
         precondition: &config.precondition,
         snapshot: state.snapshot(&archiver),
@@ -74,6 +77,7 @@ fn run(
         with_detail: options.with_detail,
         stop: options.stop,
         log,
+        recordings: Some(&recordings),
     };
     let mut started = Instant::now();
     let outcome = run_jobs(
@@ -86,6 +90,14 @@ fn run(
     )?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
+    for HostOutcome { job, policy, notes } in recordings.into_outcomes() {
+        result.notes.extend(notes);
+        let row =
+            result.jobs.iter_mut().find(|row| row.members == 1 && row.name == file.jobs[job as usize].name);
+        if let Some(row) = row {
+            row.policy = Some(policy);
+        }
+    }
     // Presets set a depth for traces, so it cannot be refused.
     if let Some(depth) = config.depth {
         result.notes.push(format!("workload.depth = {depth} is for traces: each job has its own iodepth"));
@@ -110,6 +122,7 @@ pub(crate) fn compare_job_files(
         files.push((path, JobFile::read(path)?));
     }
     let own;
+    let names = labels(&configs.iter().collect::<Vec<_>>());
     let configs = if compare.seeds.is_empty() {
         configs
     } else {
@@ -117,17 +130,20 @@ pub(crate) fn compare_job_files(
         &own[..]
     };
     check_alone(configs, options.state)?;
-    let points: Vec<(&StackConfig, &String, &JobFile)> = files
+    // Runs of several seeds come one after the other, and have one name.
+    let reads = compare.seeds.len().max(1);
+    let name_of = names.iter().flat_map(|name| std::iter::repeat_n(name, reads));
+    let points: Vec<(&StackConfig, &String, &String, &JobFile)> = files
         .iter()
-        .flat_map(|(path, file)| configs.iter().map(move |config| (config, *path, file)))
+        .flat_map(|(path, file)| {
+            configs.iter().zip(name_of.clone()).map(move |(config, label)| (config, label, *path, file))
+        })
         .collect();
-    let run = |(config, path, file): &(&StackConfig, &String, &JobFile)| {
-        refuse_reading_keys(config)?;
-        let mut run = run_parsed(config, file, path, options)?;
-        if workloads.len() > 1 {
-            run.label = format!("{} | {path}", config.label());
-        }
-        Ok(run)
+    let run = |(config, label, path, file): &(&StackConfig, &String, &String, &JobFile)| {
+        refuse_reading_keys(config, file)?;
+        let run = run_parsed(config, file, path, options)?;
+        let label = if workloads.len() > 1 { format!("{label} | {path}") } else { (*label).clone() };
+        Ok(Run { label, ..run })
     };
     let outcomes: Vec<Result<Run, RunError>> =
         pool(compare.jobs)?.install(|| points.par_iter().map(run).collect());
@@ -146,7 +162,7 @@ pub(crate) fn compare_job_files(
     {
         return Err(error.into());
     }
-    let mut runs = joined(runs, compare.seeds.len().max(1));
+    let mut runs = joined(runs, reads);
     let mut notes: Vec<String> = left_out.iter().map(|error| format!("left out: {error}")).collect();
     notes.dedup();
     for run in &mut runs {
@@ -155,30 +171,40 @@ pub(crate) fn compare_job_files(
     Ok(runs)
 }
 
-/// Keys that say how a trace is read mean nothing for a job file, and whoever sets one expects something of
-/// it.
-fn refuse_reading_keys(config: &StackConfig) -> Result<()> {
+/// Keys that say how a trace is read mean nothing for a job file without recordings, and whoever sets one
+/// expects something of it.
+fn refuse_reading_keys(config: &StackConfig, file: &JobFile) -> Result<()> {
+    let has_recordings = file.jobs.iter().any(|job| job.recording_file().is_some());
     // The policy that a stack brings along is for other loads.
     let preset = config.stack.preset_table();
     let of_stack = preset.get("host").and_then(|host| host.get("policy")).and_then(toml::Value::as_str);
     let is_of_stack = of_stack == Some(config.host.policy());
-    if !config.host.is_plain() && !is_of_stack {
+    if !config.host.is_plain() && !is_of_stack && !has_recordings {
         return Err(ConfigError::Unsuited(format!(
-            "host.policy = {} chooses streams for traces and generators: jobs of a job file name their own, and are not merged",
+            "host.policy = {} chooses streams for traces and generators: jobs of a job file without read_iolog name their \
+             own, and are not merged",
             config.host.policy()
         )));
     }
     let keys = &config.workload;
-    let is_set = [
+    // For recordings these say what they say for a trace.
+    let of_recordings = [
         ("columns", keys.get(config::COLUMNS).is_some(), ""),
         ("volumes", keys.get(config::VOLUMES).is_some(), "filename"),
         ("remap", keys.get(config::REMAP) != "none", "offset and size"),
+    ];
+    let of_traces = [
         ("repeat", keys.get(config::REPEAT) != 1, "loops"),
-        ("time_scale", (keys.get(config::TIME_SCALE) - 1.0).abs() > 0.0, "thinktime and rate"),
+        (
+            "time_scale",
+            (keys.get(config::TIME_SCALE) - 1.0).abs() > 0.0,
+            if has_recordings { "replay_time_scale" } else { "thinktime and rate" },
+        ),
         ("until", keys.get(config::UNTIL).is_some(), "ramp_time"),
         ("limit", keys.get(config::LIMIT).is_some(), "number_ios"),
     ];
-    match is_set.into_iter().find(|(_, is_set, _)| *is_set) {
+    let of_recordings = of_recordings.into_iter().filter(|_| !has_recordings);
+    match of_recordings.chain(of_traces).find(|(_, is_set, _)| *is_set) {
         None => Ok(()),
         Some((key, _, "")) => {
             Err(ConfigError::Unsuited(format!("workload.{key} belongs to traces: a job file has no columns")))

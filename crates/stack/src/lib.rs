@@ -14,7 +14,7 @@
 //! * [`mod@build`]: a configuration becomes a [`nandscape_core::Subsystem`].
 //! * [`StateUse`]: states of preconditioned devices, in files.
 //! * [`storing`]: the same over a device that keeps bytes, in memory or in an image file.
-//! * [`jobs`]: fio job files.
+//! * [`jobs`]: fio job files; [`HostRecordings`]: the recordings that their jobs issue.
 //! * [`replay`], [`compare`]: replay one configuration, or compare several.
 //! * [`fn@values`]: lists and ranges of values, as typed.
 //! * [`past_runs`]: results of earlier runs, to be compared again.
@@ -39,6 +39,7 @@ mod options;
 pub mod partition;
 mod past;
 pub mod presets;
+mod recordings;
 mod run;
 mod seeds;
 pub mod stacks;
@@ -59,6 +60,7 @@ pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snap
 pub use nandscape_report::Run;
 pub use options::{CompareOptions, RunOptions, pool};
 pub use past::{Past, past_runs};
+pub use recordings::HostRecordings;
 pub use run::{compare, replay, replay_seeds};
 pub use state::StateUse;
 pub use storing::{Storage, StorageError, Stored, build_stored, build_storing};

@@ -1,12 +1,13 @@
 //! How workloads are run, and what every result has.
 
-use crate::config::StackConfig;
+use crate::config::{self, StackConfig};
 use crate::error::RunError;
 use crate::state::StateUse;
 use crate::trust::{tell_few_blocks, tell_worn};
 use nandscape_core::{SimTime, units};
 use nandscape_ftl::page_map;
 use nandscape_sim::{LifetimeResult, Progress, RunResult};
+use nandscape_trace::OpenOptions;
 use std::sync::atomic::AtomicBool;
 
 /// What to keep of a run, and how to follow it. Nothing here changes what is counted.
@@ -110,4 +111,23 @@ fn partial_units(config: &StackConfig, result: &RunResult) -> Option<String> {
         units::format_bytes(unit),
         covered as f64 / host.write_bytes as f64
     ))
+}
+
+/// How a workload is read by the `[workload]` keys of a configuration.
+pub fn open_options(config: &StackConfig) -> OpenOptions {
+    let keys = &config.workload;
+    OpenOptions {
+        format: keys.get(config::FORMAT).map(str::to_owned),
+        columns: keys.get(config::COLUMNS).map(str::to_owned),
+        volumes: keys
+            .get(config::VOLUMES)
+            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
+            .unwrap_or_default(),
+        remap_dense: keys.get(config::REMAP) == "dense",
+        repeat: keys.get(config::REPEAT),
+        time_scale: keys.get(config::TIME_SCALE),
+        limit: keys.get(config::LIMIT),
+        seed: config.seed,
+        ..OpenOptions::default()
+    }
 }

@@ -6,7 +6,7 @@ use crate::config::{self, ConfigError, StackConfig};
 use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
-use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, pool};
+use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, open_options, pool};
 use crate::seeds::{joined, seeded, with_spread};
 use crate::state::{RunState, check_alone};
 use crate::trust;
@@ -231,24 +231,6 @@ fn sources(
 fn build_options(config: &StackConfig, options: &RunOptions<'_>) -> BuildOptions {
     BuildOptions {
         count_programs: options.count_programs && config.seen_geometry().pages() <= PROGRAM_COUNT_PAGES,
-    }
-}
-
-pub fn open_options(config: &StackConfig) -> OpenOptions {
-    let keys = &config.workload;
-    OpenOptions {
-        format: keys.get(config::FORMAT).map(str::to_owned),
-        columns: keys.get(config::COLUMNS).map(str::to_owned),
-        volumes: keys
-            .get(config::VOLUMES)
-            .map(|list| list.split(';').map(|v| v.trim().to_owned()).collect())
-            .unwrap_or_default(),
-        remap_dense: keys.get(config::REMAP) == "dense",
-        repeat: keys.get(config::REPEAT),
-        time_scale: keys.get(config::TIME_SCALE),
-        limit: keys.get(config::LIMIT),
-        seed: config.seed,
-        ..OpenOptions::default()
     }
 }
 

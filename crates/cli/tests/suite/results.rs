@@ -129,8 +129,10 @@ fn with_everything() -> Value {
         (Some(LatencySummary::default()), Some(LatencySummary::default()));
     let point = || vec![LatencyPoint::default()];
     let direction = || DirectionResult { percentiles: point(), ..DirectionResult::default() };
+    let policy = || Some(PolicyResult { streams: vec![PolicyStream::default()], ..PolicyResult::default() });
     result.jobs = vec![JobResult {
         description: "a job".into(),
+        policy: policy(),
         latency_levels: vec![LatencyLevel::default()],
         read: direction(),
         write: direction(),
@@ -167,8 +169,7 @@ fn with_everything() -> Value {
     result.between.chunks = Some(ChunksResult::default());
     let on_flash = Some(ObjectFlashReport::default());
     result.between.objects = Some(ObjectReport { on_flash, ..ObjectReport::default() });
-    result.between.policy =
-        Some(PolicyResult { streams: vec![PolicyStream::default()], ..PolicyResult::default() });
+    result.between.policy = policy();
     serde_json::to_value(&result).unwrap()
 }
 

@@ -284,6 +284,54 @@ fn a_trace_alone_is_compared_on_a_drive_that_it_fills() {
 }
 
 #[test]
+fn hosts_with_recordings_share_a_drive_that_they_fill() {
+    let folder = folder((0..40_000).map(|i| (i * 2_000, 'W', scattered(i, 20_000) * 3)));
+    let table = |args: &[&str], jobs: &str| {
+        std::fs::write(folder.path().join("hosts.fio"), jobs).unwrap();
+        let output = run(folder.path(), &[args, &["hosts.fio", "-q"]].concat());
+        let text = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    // Beside each other, they need twice the place of one; on a namespace each, a drive of two.
+    let beside = "[a]\nread_iolog=trace.csv\n[b]\nread_iolog=trace.csv\n";
+    let (code, text) = table(&["replay"], beside);
+    for part in [
+        "fitted: 104.33 MiB",
+        "the default is dc-tlc-28op",
+        "files lie behind each other on ns1: a.0.0, b.0.0",
+    ] {
+        assert!(code == Some(0) && text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("no-gc") && !text.contains("late:"), "{text}");
+    let apart = "[a]\nread_iolog=trace.csv\nfilename=ns1\n[b]\nread_iolog=trace.csv\nfilename=ns2\n";
+    let (code, text) = table(&["compare", "--set", "namespaces.count=2"], apart);
+    for part in ["fitted: 52.16 MiB", "page-map, ftl.op=0.07", "page-map, ftl.op=0.28"] {
+        assert!(code == Some(0) && text.contains(part), "{part}: {text}");
+    }
+    let (_, text) = table(&["replay"], "[a]\nread_iolog=trace.csv\niodepth=1\nreplay_time_scale=1000000\n");
+    assert!(text.contains("late: job 'a' issued"), "{text}");
+    // A job that is no recording has no footprint, so nothing is assumed of the drive.
+    let (_, text) = table(&["replay"], &format!("{beside}[c]\nrw=write\nsize=1m\nfilename=ns1\n"));
+    assert!(text.contains("no-gc") && !text.contains("fitted"), "{text}");
+    for (jobs, parts) in [
+        (apart, &["hosts.fio:4", "filename=ns2", "namespaces.count"][..]),
+        ("[a]\nread_iolog=none.csv\n", &["none.csv"]),
+        ("[a]\nread_iolog=hosts.fio\n", &["hosts.fio", "format"]),
+        ("[a]\nread_iolog=uniform\\:count=no\n", &["count"]),
+    ] {
+        let (code, text) = table(&["replay"], jobs);
+        assert!(matches!(code, Some(1 | 2)), "{jobs}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{jobs}: {text}");
+    }
+    // A line that cannot be read, in the middle of a run.
+    let torn = std::fs::read_to_string(folder.path().join("trace.csv")).unwrap() + "80000001,W,x,4096\n";
+    std::fs::write(folder.path().join("torn.csv"), torn).unwrap();
+    let torn = "[a]\nread_iolog=torn.csv\nfilename=ns1\n";
+    let (code, text) = table(&["replay", "--device", "generic-tlc", "--json"], torn);
+    assert!(code == Some(1) && text.contains("torn.csv: line 40002"), "{text}");
+}
+
+#[test]
 fn a_cache_holds_a_part_of_what_its_trace_touches() {
     let folder = folder((0..20_000).map(|i| (i * 20_000, 'W', scattered(i, 30_000) * 3)));
     let runs = |args: &[&str]| -> Vec<Value> {

@@ -40,11 +40,6 @@ pub(super) static OPTIONS: &[(&str, &str)] = &[
          verify_header_seed verify_write_sequence",
     ),
     (
-        "matters only with read_iolog, which is refused",
-        "read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align replay_time_scale \
-         replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters",
-    ),
-    (
         "requests are submitted as soon as there is room in iodepth, one at a time",
         "iodepth_batch|iodepth_batch_submit iodepth_batch_complete_min|iodepth_batch_complete \
          iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap",
@@ -61,7 +56,7 @@ pub(super) static OPTIONS: &[(&str, &str)] = &[
     ("a run ends with its first error", "ignore_error continue_on_error exitall_on_error"),
     (
         "matters only with another option, which is refused",
-        "rate_cycle latency_window latency_percentile latency_run flow_id flow_sleep \
-         steadystate_duration steadystate_ramp_time steadystate_check_interval",
+        "merge_blktrace_scalars merge_blktrace_iters rate_cycle latency_window latency_percentile \
+         latency_run flow_id flow_sleep steadystate_duration steadystate_ramp_time steadystate_check_interval",
     ),
 ];

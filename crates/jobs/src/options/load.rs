@@ -8,7 +8,7 @@ use crate::values::{Expected, integer, per_direction, signed};
 /// In the order of fio's documentation.
 pub(super) static OPTIONS: &[Read] = &[
     read("filename", |job, _, v| {
-        job.filenames = v.text()?.split(':').filter(|f| !f.is_empty()).map(str::to_owned).collect();
+        job.filenames = names(v.text()?);
         if job.filenames.is_empty() { Err("a name such as ns1".to_owned()) } else { Ok(()) }
     }),
     read("file_service_type", |job, _, v| file_service(job, v)),
@@ -52,6 +52,21 @@ pub(super) static OPTIONS: &[Read] = &[
         Ok(())
     }),
 ];
+
+/// Names with ':' between; one that belongs to a name stands as `\\:`.
+pub(super) fn names(text: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.next_if_eq(&':').is_some() => names.last_mut().expect("one").push(':'),
+            ':' => names.push(String::new()),
+            c => names.last_mut().expect("one").push(c),
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
 
 fn pattern(job: &mut Job, v: Given<'_>) -> Result<(), Expected> {
     let text = v.text()?;

@@ -4,6 +4,7 @@ mod engine;
 mod ignored;
 mod load;
 mod parts;
+mod recording;
 mod refused;
 mod settings;
 mod zoning;
@@ -113,7 +114,7 @@ const fn read(names: &'static str, set: SetOther) -> Read {
 
 /// All tables, each in the order of fio's own documentation: names with `|` between, what becomes of each.
 fn all() -> impl Iterator<Item = (&'static str, Treatment)> {
-    let read = load::OPTIONS.iter().chain(zoning::OPTIONS).chain(settings::OPTIONS);
+    let read = load::OPTIONS.iter().chain(zoning::OPTIONS).chain(recording::OPTIONS).chain(settings::OPTIONS);
     let read = read.map(|(names, set)| (*names, Treatment::Read(set.clone())));
     let ignored = ignored::OPTIONS
         .iter()
@@ -123,6 +124,7 @@ fn all() -> impl Iterator<Item = (&'static str, Treatment)> {
     read.chain(ignored).chain(refused)
 }
 
+pub(crate) use recording::matters_not;
 pub(crate) use zoning::matters_only_with_zones;
 
 /// How an option is treated, for lists and documents.

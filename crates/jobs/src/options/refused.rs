@@ -26,7 +26,11 @@ pub(super) static OPTIONS: &[(&str, IsOff, &str)] = &[
     ),
     ("verify_only", ZERO, "replays carry no bytes that could be compared"),
     ("trim_percentage", ZERO, "it discards verified blocks, and there is no verify; use rw=trimwrite"),
-    ("read_iolog", NEVER, "give the log itself as the workload: nandscape replay LOG --format fio"),
+    (
+        "merge_blktrace_file",
+        NEVER,
+        "logs are not merged into one; give each a job of its own with read_iolog",
+    ),
     ("exec_prerun", NEVER, "a job file runs no programs here"),
     ("exec_postrun", NEVER, "a job file runs no programs here"),
     ("rate_min|ratemin", ZERO, "jobs are not stopped for being slow; read the rate from the result"),

@@ -101,6 +101,13 @@ fn what_is_wrong_is_named_with_file_line_option_value_and_what_was_expected() {
         ("numjobs=65536 numjobs=70000", &["numjobs=70000"]),
         ("random_distribution=pareto:2", &["between 0 and 1"]),
         ("plids=1,2", &["dataplacement"]),
+        ("read_iolog=-", &["read_iolog=-", "a trace file"]),
+        ("read_iolog=a rate_iops=10", &["'a'", "replay_time_scale"]),
+        ("read_iolog=a zonemode=strided zonesize=1m", &["zonemode"]),
+        ("read_iolog=a filename=ns1:ns2", &["one filename"]),
+        ("read_iolog=a replay_align=3000", &["replay_align=3000", "a power of two"]),
+        ("read_iolog=a replay_skip=reads", &["replay_skip=reads", "read, write, trim and sync"]),
+        ("merge_blktrace_file=x", &["merge_blktrace_file=x", "a job of its own"]),
         ("include\tnosuch.fio", &["load.fio:2", "nosuch.fio"]),
     ] {
         let message = message(options);
@@ -115,6 +122,30 @@ fn what_is_wrong_is_named_with_file_line_option_value_and_what_was_expected() {
             && parse("").is_err()
             && parse("[global]\nbs=4k\n").is_err()
     );
+}
+
+#[test]
+fn a_recording_says_itself_what_is_requested() {
+    let file = parse(
+        "[global]\nbs=4k\nreplay_scale=2\n[a]\nread_iolog=x:y\\:1\nreplay_redirect=ns2\nnumjobs=3\nrw=randread\n\
+         replay_align=4k\nreplay_skip=read,sync\nreplay_time_scale=50\n[b]\nrw=write\n[c]\nread_iolog=z\niodepth=4\n\
+         [d]\nread_iolog=z\nioengine=psync\n",
+    )
+    .unwrap();
+    // Copies take one after the other.
+    let files: Vec<_> = file.jobs.iter().map(Job::recording_file).collect();
+    assert_eq!(files, [Some("x"), Some("y:1"), Some("x"), None, Some("z"), Some("z")]);
+    let job = &file.jobs[0];
+    assert_eq!(job.filenames, ["ns2"]);
+    assert!(job.pattern.writes && job.pattern.trims, "whatever rw says");
+    assert_eq!((job.recording.place(20_000), job.recording.rate_percent), (8192, 50));
+    assert_eq!((job.recording.skips, job.recording.skips_flushes), ([true, false, false], true));
+    // Without a depth it has none; a synchronous engine has one request under way.
+    assert_eq!(file.jobs.iter().map(|job| job.depth).collect::<Vec<_>>(), [0, 0, 0, 1, 4, 1]);
+    assert!(!job.has_own_place() && file.jobs[4].has_own_place());
+    let has = |part: &str| file.notes.iter().any(|note| note.contains(part));
+    assert!(has("bs, rw (read_iolog says what is requested)"), "{:?}", file.notes);
+    assert!(has("replay_scale (matters only with read_iolog)"), "{:?}", file.notes);
 }
 
 #[test]

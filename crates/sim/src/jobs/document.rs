@@ -91,8 +91,9 @@ pub(crate) fn document(engine: &mut Engine<'_>, finished: &Finished<'_>) -> RunR
         ..sums::document(subsystem, layers, measured)
     };
     result.run.job_defaults = finished.file.global.iter().cloned().collect();
-    result.trust =
-        trust::judge(&Facts { result: &result, arrivals: None, rounds: None, spreads_seconds: false });
+    let stamped: Vec<_> = engine.processes.iter().filter_map(Process::stamped).collect();
+    let facts = Facts { result: &result, stamped: &stamped, rounds: None };
+    result.trust = trust::judge(&facts);
     result
 }
 
@@ -174,6 +175,7 @@ fn job_result(
         depth_levels: measure.depths.iter().map(|n| percent(*n, issued)).collect(),
         latency_levels: levels(&measure),
         percentiles_of: PercentilesOf { completion: job.clat_percentiles, total: job.lat_percentiles },
+        policy: None,
         options: job.options.iter().cloned().collect(),
     }
 }

@@ -9,6 +9,7 @@ use super::measure::fold;
 use super::plan::Plan;
 use super::planned::{PlanError, Region};
 use super::process::{Blocked, Next, Phase, Process};
+use super::recorded::Broken;
 use super::request::Request;
 use super::request::ZoneUse;
 use super::timeline::Timeline;
@@ -19,7 +20,7 @@ use nandscape_core::command::{Payload, Reply};
 use nandscape_core::zone::{ZoneAction, ZoneCommand, ZoneFilter};
 use nandscape_core::{
     BlockCommand, Command, Extent, Hint, NamespaceError, NamespaceResult, Op, Outstanding, SimTime,
-    Subsystem, Token,
+    Subsystem, Token, TraceError, TraceReader,
 };
 use nandscape_jobs::{Direction, Job};
 use std::cmp::Reverse;
@@ -59,6 +60,8 @@ pub(crate) enum Failure {
         number: u64,
         message: String,
     },
+    /// A recording cannot be read.
+    Recording(TraceError),
     /// Virtual time stands still.
     Standstill(String),
     /// A scheduler lost requests: a bug.
@@ -103,12 +106,14 @@ impl<'a> Engine<'a> {
         subsystem: &'a mut dyn Subsystem,
         jobs: &'a [Job],
         plan: &Plan,
+        readers: Vec<Option<Box<dyn TraceReader>>>,
         seed: u64,
         stop: Option<&'a AtomicBool>,
         progress: &'a mut dyn FnMut(Progress),
     ) -> Result<Self, PlanError> {
-        let process = |(job, plan)| Process::new(job, plan, seed);
-        let processes: Vec<Process> = jobs.iter().zip(&plan.jobs).map(process).collect::<Result<_, _>>()?;
+        let process = |((job, plan), reader)| Process::new(job, plan, reader, seed);
+        let processes: Vec<Process> =
+            jobs.iter().zip(&plan.jobs).zip(readers).map(process).collect::<Result<_, _>>()?;
         Ok(Self {
             subsystem,
             jobs,
@@ -379,6 +384,7 @@ impl<'a> Engine<'a> {
                     return Ok(());
                 }
                 Next::Nothing => return Ok(()),
+                Next::Broken(broken) => return Err(self.broken(job, broken)),
                 Next::End => break,
             }
         }
@@ -456,6 +462,18 @@ impl<'a> Engine<'a> {
     #[cold]
     fn is_reset(&self, trim: &Request) -> bool {
         trim.zone.is_some() && self.subsystem.namespaces()[trim.namespace as usize].zones.is_some()
+    }
+
+    #[cold]
+    fn broken(&self, job: u32, broken: Broken) -> Failure {
+        let (number, job) = (self.totals.issued + 1, &self.jobs[job as usize]);
+        match broken {
+            Broken::Unreadable(error) => Failure::Recording(error),
+            Broken::Unfit(why) => Failure::Request {
+                number,
+                message: format!("request {number} of job '{}' ({}): {why}", job.name, job.place),
+            },
+        }
     }
 
     #[cold]

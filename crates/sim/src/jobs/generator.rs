@@ -208,7 +208,8 @@ impl Generator {
             let hint = if direction == Direction::Write { self.write_hint() } else { 0 };
             let region = self.files[file].region;
             let extent = Extent::new(region.start + start, len);
-            let request = Request { namespace: region.namespace, direction, extent, hint, zone: None };
+            let request =
+                Request { namespace: region.namespace, direction, extent, hint, zeroes: false, zone: None };
             if self.job.pattern.trim_then_write {
                 self.to_write = Some(request);
             }

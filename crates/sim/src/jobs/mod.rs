@@ -3,6 +3,7 @@
 //!
 //! * `plan`, `zones_plan`, `planned`: names, percentages, files and zones become regions of namespaces.
 //! * `generator`, `places`: the next request of a job; `zoned`: the same with a `zonemode`.
+//! * `recorded`: the same from a recording (`read_iolog`): several hosts with traces run side by side.
 //! * `pace`: when a job may issue.
 //! * `engine`: the event loop; `measure`, [`timeline`]: measurements; `document`: the result.
 //!
@@ -22,6 +23,7 @@ mod places;
 mod plan;
 mod planned;
 mod process;
+mod recorded;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ mod zones_plan;
 
 pub use log::{Logged, RequestLog, Sample};
 pub use planned::PlanError;
+pub use recorded::{Recordings, Room};
 pub use timeline::JobSeries;
 
 use crate::precondition::{Precondition, Snapshot};
@@ -39,8 +42,8 @@ use crate::result::{RunError, RunResult};
 use crate::sums;
 use engine::{Engine, Failure};
 use log::Log;
-use nandscape_core::{Extent, StateError, Subsystem};
-use nandscape_jobs::JobFile;
+use nandscape_core::{Extent, NamespaceInfo, StateError, Subsystem, TraceError, TraceReader};
+use nandscape_jobs::{Job, JobFile};
 use std::sync::atomic::AtomicBool;
 use timeline::Timeline;
 
@@ -63,6 +66,8 @@ pub struct JobOptions<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// Hears of the requests of jobs that have a log.
     pub log: Option<&'a dyn RequestLog>,
+    /// Opens the recordings of jobs with `read_iolog`.
+    pub recordings: Option<&'a dyn Recordings>,
 }
 
 /// A run's result document and, if asked for, what happened when.
@@ -83,6 +88,8 @@ pub enum JobsError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     State(#[from] StateError),
+    #[error(transparent)]
+    Recording(#[from] TraceError),
     /// A scheduler lost a request: a bug.
     #[error("{lost} requests were never answered: a bug in the scheduler")]
     Lost { lost: u64 },
@@ -103,9 +110,13 @@ pub fn run_jobs(
     on_counted: &mut dyn FnMut(),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<JobsOutcome, JobsError> {
-    let plan = plan::plan(&file.jobs, subsystem.namespaces())?;
+    let recordings = options.recordings;
+    let spans = spans(&file.jobs, subsystem.namespaces(), recordings)?;
+    let plan = plan::plan(&file.jobs, &spans, subsystem.namespaces())?;
     let rows = document::rows(&file.jobs);
-    let mut engine = Engine::new(subsystem, &file.jobs, &plan, options.seed, options.stop, progress)?;
+    let readers = open_recordings(&file.jobs, &plan, subsystem.namespaces(), recordings)?;
+    let mut engine =
+        Engine::new(subsystem, &file.jobs, &plan, readers, options.seed, options.stop, progress)?;
     let prepared = match options.snapshot {
         Snapshot::Load(_) => Ok(()),
         Snapshot::Unused | Snapshot::Save(_) => precondition(&mut engine, &plan, options),
@@ -133,6 +144,7 @@ pub fn run_jobs(
         Ok(()) => None,
         Err(Failure::Request { number, message }) => Some(RunError { request: number, message }),
         Err(Failure::Standstill(message)) => Some(RunError { request: engine.totals.issued, message }),
+        Err(Failure::Recording(error)) => return Err(error.into()),
         Err(Failure::Lost(lost)) => return Err(JobsError::Lost { lost }),
     };
     let end = engine.totals.last_completion;
@@ -152,6 +164,44 @@ pub fn run_jobs(
         zones.history = history.flatten();
     }
     Ok(JobsOutcome { result, series })
+}
+
+/// What the recordings of jobs need that have a place of their own; 0 for other jobs.
+fn spans(
+    jobs: &[Job],
+    namespaces: &[NamespaceInfo],
+    recordings: Option<&dyn Recordings>,
+) -> Result<Vec<u64>, JobsError> {
+    let span = |job: &Job| match namespaces.first().filter(|_| job.has_own_place()) {
+        None => Ok(0),
+        Some(first) => {
+            let room = Room { bytes: first.capacity_bytes, page_bytes: first.page_bytes };
+            Ok(opener(job, recordings)?.span(job, room)?)
+        }
+    };
+    jobs.iter().map(span).collect()
+}
+
+/// The recordings of the jobs that have one.
+fn open_recordings(
+    jobs: &[Job],
+    plan: &plan::Plan,
+    namespaces: &[NamespaceInfo],
+    recordings: Option<&dyn Recordings>,
+) -> Result<Vec<Option<Box<dyn TraceReader>>>, JobsError> {
+    let open = |(job, plan): (&Job, &planned::JobPlan)| {
+        if job.recording_file().is_none() {
+            return Ok(None);
+        }
+        let region = plan.regions[0];
+        let room = Room { bytes: region.len, page_bytes: namespaces[region.namespace as usize].page_bytes };
+        Ok(Some(opener(job, recordings)?.open(job, room)?))
+    };
+    jobs.iter().zip(&plan.jobs).map(open).collect()
+}
+
+fn opener<'a>(job: &Job, recordings: Option<&'a dyn Recordings>) -> Result<&'a dyn Recordings, PlanError> {
+    recordings.ok_or_else(|| planned::error(job, "read_iolog: nothing opens recordings here".to_owned()))
 }
 
 /// Preconditions every namespace that a job uses, then writes the files that will be read.

@@ -57,12 +57,13 @@ struct File {
     is_read: bool,
 }
 
-pub(crate) fn plan(jobs: &[Job], namespaces: &[NamespaceInfo]) -> Result<Plan, PlanError> {
+/// `spans` has what the recordings of jobs need that have a place of their own.
+pub(crate) fn plan(jobs: &[Job], spans: &[u64], namespaces: &[NamespaceInfo]) -> Result<Plan, PlanError> {
     let jobs = &zones_plan::without_zone_units(jobs, namespaces)?;
     let mut planner = Planner { namespaces, files: Vec::new(), by_name: BTreeMap::new(), notes: Vec::new() };
     let targets: Vec<Vec<Target>> = jobs.iter().map(|job| planner.targets(job)).collect::<Result<_, _>>()?;
-    for (job, targets) in jobs.iter().zip(&targets) {
-        planner.grow_files(job, targets)?;
+    for ((job, targets), span) in jobs.iter().zip(&targets).zip(spans) {
+        planner.grow_files(job, targets, *span)?;
     }
     let starts = planner.place_files(jobs)?;
     let mut plan = Plan::default();
@@ -102,13 +103,14 @@ impl Planner<'_> {
         if !job.filenames.is_empty() {
             return job.filenames.iter().map(|name| self.target(job, name)).collect();
         }
-        // As in fio a job without a file name has a file of its own; where its size is not given in bytes, or
-        // where the namespace has zones, that cannot be meant.
-        Ok(vec![match job.size {
-            Amount::Bytes(_) if self.namespaces.first().is_none_or(|info| info.zones.is_none()) => {
-                self.file(&format!("{}.{}.0", job.name, job.copy))
-            }
-            _ => Target::Namespace(0),
+        // As in fio a job without a file name has a file of its own, and so has a recording, as large as it
+        // needs; without a size in bytes, or where the namespace has zones, that cannot be meant.
+        let has_file = matches!(job.size, Amount::Bytes(_)) || job.has_own_place();
+        let may_have = self.namespaces.first().is_none_or(|info| info.zones.is_none());
+        Ok(vec![if has_file && may_have {
+            self.file(&format!("{}.{}.0", job.name, job.copy))
+        } else {
+            Target::Namespace(0)
         }])
     }
 
@@ -119,7 +121,11 @@ impl Planner<'_> {
         }
         let unknown = || {
             let names: Vec<&str> = self.namespaces.iter().map(|n| n.name.as_str()).collect();
-            error(job, format!("filename={name}: no such namespace; expected one of {}", names.join(", ")))
+            let names = names.join(", ");
+            let message = format!(
+                "filename={name}: no such namespace; expected one of {names}; namespaces.count says how many there are"
+            );
+            error(job, message)
         };
         if let Some(number) = namespace_number(short) {
             return match number.checked_sub(1).filter(|i| (*i as usize) < self.namespaces.len()) {
@@ -155,11 +161,13 @@ impl Planner<'_> {
     }
 
     /// Files are as long as the jobs that give their size in bytes need them.
-    fn grow_files(&mut self, job: &Job, targets: &[Target]) -> Result<(), PlanError> {
+    fn grow_files(&mut self, job: &Job, targets: &[Target], span: u64) -> Result<(), PlanError> {
         for target in targets {
             let Target::File(index) = *target else { continue };
             let file = &mut self.files[index];
-            file.is_read |= job.pattern.reads;
+            file.len = file.len.max(span);
+            // What a recording reads, it may have written.
+            file.is_read |= job.pattern.reads && job.recording_file().is_none();
             if let Amount::Bytes(size) = job.size {
                 let offset = bytes_of(job.offset, 0)
                     .saturating_add(bytes_of(job.offset_increment, 0).saturating_mul(u64::from(job.copy)));
@@ -196,8 +204,10 @@ impl Planner<'_> {
         if !self.files.is_empty() {
             let names: Vec<&str> = self.files.iter().take(4).map(|f| f.name.as_str()).collect();
             let more = if self.files.len() > 4 { " ..." } else { "" };
+            let has_read = self.files.iter().any(|file| file.is_read);
+            let before = if has_read { ", those that are read are written before" } else { "" };
             self.notes.push(format!(
-                "files lie behind each other on {}, those that are read are written before: {}{more}",
+                "files lie behind each other on {}{before}: {}{more}",
                 first.name,
                 names.join(", ")
             ));
@@ -236,9 +246,15 @@ impl Planner<'_> {
         if once == 0 {
             return Err(error(job, "there is nothing to transfer: expected an io_size above 0".to_owned()));
         }
+        // A recording says itself how much there is of it, unless io_size ends it, whatever its loops.
+        let total_bytes = match job.recording_file() {
+            Some(_) if job.io_size == Amount::None => u64::MAX,
+            Some(_) => once,
+            None => once.saturating_mul(job.loops),
+        };
         Ok(JobPlan {
             regions,
-            total_bytes: once.saturating_mul(job.loops),
+            total_bytes,
             wraps: job.is_time_based || job.loops > 1 || once > sum,
             walk: None,
         })
@@ -311,7 +327,7 @@ fn region(job: &Job, capacity: u64, targets: u64, name: &str) -> Result<(u64, u6
     };
     let largest = nandscape_jobs::Direction::ALL
         .into_iter()
-        .filter(|d| job.does(*d))
+        .filter(|d| job.does(*d) && job.recording_file().is_none())
         .map(|d| job.block_size[d as usize].max)
         .max()
         .unwrap_or(1);
@@ -343,7 +359,7 @@ mod tests {
 
     fn planned(text: &str, capacities: &[u64]) -> Result<Plan, PlanError> {
         let file = JobFile::parse("t.fio", text).expect("the job file is fine");
-        plan(&file.jobs, &namespaces(capacities))
+        plan(&file.jobs, &vec![0; file.jobs.len()], &namespaces(capacities))
     }
 
     const M: u64 = 1 << 20;

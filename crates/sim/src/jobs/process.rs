@@ -5,8 +5,11 @@ use super::generator::Generator;
 use super::measure::Measure;
 use super::pace::Pace;
 use super::planned::{JobPlan, PlanError};
+use super::recorded::{Broken, Recorded, Turn};
 use super::request::{Request, ZoneUse};
 use super::zoned::{Step, Walker, ZoneSet};
+use crate::trust::Stamped;
+use nandscape_core::TraceReader;
 use nandscape_core::rng::{below, seeded};
 use nandscape_jobs::job::SyncWrites;
 use nandscape_jobs::{Direction, Job};
@@ -39,6 +42,8 @@ enum Source {
     Plain(Box<Generator>),
     /// With a `zonemode`.
     Zoned(Box<Walker>),
+    /// With a `read_iolog`.
+    Recorded(Box<Recorded>),
 }
 
 /// What a job is allowed and asked to do, which stays.
@@ -131,17 +136,32 @@ pub(crate) enum Next {
     Sleep,
     /// Wait for something else.
     Nothing,
+    /// Its recording cannot go on.
+    Broken(Broken),
     /// It has ended, or ends when this was dealt with.
     End,
 }
 
 impl Process {
-    pub fn new(job: &Job, plan: &JobPlan, seed: u64) -> Result<Self, PlanError> {
+    /// `reader` is its recording, if it has one.
+    pub fn new(
+        job: &Job,
+        plan: &JobPlan,
+        reader: Option<Box<dyn TraceReader>>,
+        seed: u64,
+    ) -> Result<Self, PlanError> {
         let (from, to) = job.start_delay_ns;
         let mut rng = seeded(seed ^ 0x6465_6c61_7900 ^ u64::from(job.number) << 16);
+        let source = match (&plan.walk, reader) {
+            (_, Some(reader)) => {
+                Source::Recorded(Box::new(Recorded::new(reader, job, plan.regions[0], seed)))
+            }
+            (None, None) => Source::Plain(Box::new(Generator::new(job, plan, seed))),
+            (Some(walk), None) => Source::Zoned(Box::new(Walker::new(job, walk, seed)?)),
+        };
         Ok(Self {
             limits: Limits {
-                depth: job.depth,
+                depth: if let Source::Recorded(recorded) = &source { recorded.depth() } else { job.depth },
                 runtime_ns: job.runtime_ns.unwrap_or(u64::MAX),
                 ramp_ns: job.ramp_ns,
                 // A walker counts for itself.
@@ -167,10 +187,7 @@ impl Process {
             deadline: u64::MAX,
             is_time_based: job.is_time_based,
             sync_writes: job.sync == SyncWrites::Each,
-            source: match &plan.walk {
-                None => Source::Plain(Box::new(Generator::new(job, plan, seed))),
-                Some(walk) => Source::Zoned(Box::new(Walker::new(job, walk, seed)?)),
-            },
+            source,
             pace: Pace::new(job, seed),
             issued_bytes: 0,
             issued_ios: 0,
@@ -237,7 +254,7 @@ impl Process {
         if self.pace.has_limits {
             return self.choose_due(now, sets);
         }
-        let Source::Plain(generator) = &mut self.source else { return self.walk(None, sets) };
+        let Source::Plain(generator) = &mut self.source else { return self.choose_other(now, sets) };
         match generator.next() {
             Some(request) => self.issue(request),
             None => self.drain(),
@@ -257,6 +274,7 @@ impl Process {
             (Some(direction), _) => direction,
             (None, Source::Plain(generator)) => generator.direction(),
             (None, Source::Zoned(walker)) => walker.direction(),
+            (None, Source::Recorded(_)) => return self.follow(now),
         };
         let other = match wanted {
             Direction::Read if self.limits.mixes => Some(Direction::Write),
@@ -280,7 +298,35 @@ impl Process {
     pub fn ahead(&self) -> Option<Request> {
         match &self.source {
             Source::Plain(generator) => generator.ahead(),
-            Source::Zoned(_) => None,
+            Source::Zoned(_) | Source::Recorded(_) => None,
+        }
+    }
+
+    #[inline(never)]
+    fn choose_other(&mut self, now: u64, sets: &mut [ZoneSet]) -> Next {
+        match &self.source {
+            Source::Recorded(_) => self.follow(now),
+            _ => self.walk(None, sets),
+        }
+    }
+
+    /// What the recording asks for next.
+    fn follow(&mut self, now: u64) -> Next {
+        let Source::Recorded(recorded) = &mut self.source else { return Next::Nothing };
+        match recorded.next(now, self.inflight) {
+            Turn::Request(request) => self.issue(request),
+            Turn::Flush => Next::Flush,
+            Turn::Wait(until) => self.sleep(until),
+            Turn::End => self.drain(),
+            Turn::Broken(broken) => Next::Broken(broken),
+        }
+    }
+
+    /// How the requests of its recording arrived, where they follow its times.
+    pub fn stamped(&self) -> Option<Stamped> {
+        match &self.source {
+            Source::Recorded(recorded) => recorded.stamped(),
+            _ => None,
         }
     }
 
@@ -324,8 +370,8 @@ impl Process {
     /// The walker of a job with a `zonemode`.
     pub fn walker(&mut self) -> Option<&mut Walker> {
         match &mut self.source {
-            Source::Plain(_) => None,
             Source::Zoned(walker) => Some(walker),
+            Source::Plain(_) | Source::Recorded(_) => None,
         }
     }
 
@@ -365,7 +411,10 @@ impl Process {
     /// A flush is done; `is_last` if it was the one at the end.
     pub fn flushed(&mut self, is_last: bool, latency_ns: u64) {
         self.inflight -= 1;
-        self.blocked = Blocked::No;
+        // The flush of a recording is one that nothing waits for.
+        if self.blocked == Blocked::Flush {
+            self.blocked = Blocked::No;
+        }
         if is_last {
             self.phase = Phase::Draining;
             self.flushes.at_end = false;

@@ -10,19 +10,29 @@ pub(crate) struct Request {
     pub direction: Direction,
     pub extent: Extent,
     pub hint: u16,
+    /// A trim is one that makes bytes read as zeroes.
+    pub zeroes: bool,
     /// The zone that it keeps other jobs out of.
     pub zone: Option<ZoneUse>,
 }
 
 impl Request {
     pub const fn empty(namespace: u32) -> Self {
-        Self { namespace, direction: Direction::Read, extent: Extent::new(0, 0), hint: 0, zone: None }
+        Self {
+            namespace,
+            direction: Direction::Read,
+            extent: Extent::new(0, 0),
+            hint: 0,
+            zeroes: false,
+            zone: None,
+        }
     }
 
     pub const fn op(&self) -> Op {
         match self.direction {
             Direction::Read => Op::Read,
             Direction::Write => Op::Write,
+            Direction::Trim if self.zeroes => Op::WriteZeroes,
             Direction::Trim => Op::Trim,
         }
     }

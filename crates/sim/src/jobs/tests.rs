@@ -1,7 +1,7 @@
 //! Jobs against a device whose every command takes a time that a test chooses: what is asked, and when, is
 //! then exact. Sequences marked "fio" were taken from the offset logs of fio 3.33.
 
-use super::{JobOptions, JobsError, JobsOutcome, run_jobs};
+use super::{JobOptions, JobsError, JobsOutcome, Recordings, run_jobs};
 use crate::precondition::{Precondition, Snapshot};
 use crate::result::RunResult;
 use nandscape_core::command::{HostCounts, Payload};
@@ -12,6 +12,8 @@ use nandscape_core::{
 use nandscape_jobs::JobFile;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+
+mod recorded;
 
 const K: u64 = 1024;
 const MS: u64 = 1_000_000;
@@ -171,6 +173,14 @@ impl Clocked for Fake {
 }
 
 fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {
+    run_recorded(fake, text, None)
+}
+
+fn run_recorded(
+    fake: &mut Fake,
+    text: &str,
+    recordings: Option<&dyn Recordings>,
+) -> Result<JobsOutcome, JobsError> {
     let file = JobFile::parse("t.fio", text).unwrap_or_else(|e| panic!("{e}"));
     let options = JobOptions {
         snapshot: Snapshot::Unused,
@@ -181,6 +191,7 @@ fn run_on(fake: &mut Fake, text: &str) -> Result<JobsOutcome, JobsError> {
         with_detail: false,
         stop: None,
         log: None,
+        recordings,
     };
     run_jobs(fake, &file, "t.fio", &options, &mut || {}, &mut |_| {})
 }

@@ -270,7 +270,7 @@ mod tests {
         };
         let text = format!("[global]\nzonemode=zbd\nrw=write\nbs=64k\n{text}");
         let file = JobFile::parse("t.fio", &text).map_err(|error| error.to_string())?;
-        plan(&file.jobs, &[info]).map_err(|error| error.to_string())
+        plan(&file.jobs, &vec![0; file.jobs.len()], &[info]).map_err(|error| error.to_string())
     }
 
     #[test]

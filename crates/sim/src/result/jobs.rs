@@ -1,6 +1,6 @@
 //! What the result document has of job files.
 
-use super::LatencySummary;
+use super::{LatencySummary, PolicyResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,6 +37,9 @@ pub struct JobResult {
     pub latency_levels: Vec<LatencyLevel>,
     /// Whether percentiles of total latency, of completion latency were asked for.
     pub percentiles_of: PercentilesOf,
+    /// What the stream policy of its host did, where it issues a recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyResult>,
     /// Options of its section, as typed.
     pub options: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! How requests arrive at their time stamps.
+//! How requests arrive at their time stamps, and how far behind they are issued.
 
 /// Counts of arrivals.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +10,8 @@ pub struct Arrivals {
     step_ns: u64,
     crowded: u64,
     most: usize,
+    late: u64,
+    latest_ns: u64,
 }
 
 impl Arrivals {
@@ -30,6 +32,23 @@ impl Arrivals {
         self.requests += 1;
         self.crowded += u64::from(under_way > Self::CROWD);
         self.most = self.most.max(under_way);
+    }
+
+    /// The request that arrived last is issued so long after its time; 0 if on time.
+    #[inline]
+    pub fn issue(&mut self, late_ns: u64) {
+        self.late += u64::from(late_ns > 0);
+        self.latest_ns = self.latest_ns.max(late_ns);
+    }
+
+    /// Share of requests that were issued after their time.
+    pub fn late_share(&self) -> f64 {
+        self.late as f64 / self.requests.max(1) as f64
+    }
+
+    /// The longest time that one was late, in nanoseconds.
+    pub const fn latest_ns(&self) -> u64 {
+        self.latest_ns
     }
 
     /// The largest step of which all stamps are multiples, in nanoseconds; 0 if all are the same.

@@ -183,6 +183,7 @@ fn run_after(device: &mut Zoned, text: &str, precondition: &Precondition) -> (Ru
         with_detail: false,
         stop: None,
         log: Some(&lines),
+        recordings: None,
     };
     let outcome = run_jobs(device, &file, "t.fio", &options, &mut || {}, &mut |_| {});
     let mut lines = lines.0.into_inner();

@@ -2,6 +2,7 @@
 //! and for a shorter time.
 
 use nandscape_jobs::JobFile;
+use nandscape_sim::RunResult;
 use nandscape_stack::jobs::{is_job_file, run_job_file, run_parsed};
 use nandscape_stack::{CompareOptions, Run, RunOptions, StackConfig, Typed, compare, replay};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ fn run(path: &Path, runtime_ns: u64) -> Run {
     assert!(is_job_file(&config, name));
     let mut file = JobFile::read(name).unwrap();
     for job in &mut file.jobs {
+        for recording in &mut job.recording.files {
+            root().join(&recording).to_str().unwrap().clone_into(recording);
+        }
         job.runtime_ns = job.runtime_ns.map(|ns| ns.min(runtime_ns));
         job.ramp_ns = job.ramp_ns.min(runtime_ns / 10);
     }
@@ -105,6 +109,68 @@ fn a_job_file_compares_layers_and_does_not_mix_with_traces() {
     assert!(runs[0].result.notes.iter().any(|note| note.contains("workload.depth = 1")));
     let mixed = compare(&configs, &[path, "uniform:count=10".to_owned()], how, &options).unwrap_err();
     assert!(mixed.to_string().contains("job files and traces"), "{mixed}");
+}
+
+fn recording(name: &str) -> String {
+    root().join("traces").join(name).to_str().unwrap().to_owned()
+}
+
+/// A drive of 644 MiB with streams, filled.
+fn filled(sets: &[(&str, &str)]) -> StackConfig {
+    let mut typed = Typed::new();
+    typed.merge_preset("dc-tlc-28op").unwrap();
+    let shape = [("device.blocks_per_plane", "64"), ("device.pages_per_block", "24"), ("ftl.streams", "4")];
+    for (key, value) in shape.iter().chain(&[("workload.precondition", "fill")]).chain(sets) {
+        typed.set(key, value).unwrap();
+    }
+    typed.check().unwrap()
+}
+
+fn run_text(config: &StackConfig, text: &str) -> Run {
+    let file = JobFile::parse("hosts.fio", text).unwrap();
+    run_parsed(config, &file, "hosts.fio", &RunOptions::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn a_recording_alone_is_replayed_as_a_trace_is() {
+    let trace = recording("lammps.block.csv.zst");
+    for (sets, options) in [
+        (&[][..], ""),
+        (&[("scheduler", "read-first")], ""),
+        (&[("workload.depth", "32")], "replay_no_stall=1"),
+        (&[("host.policy", "autostream-sfr"), ("host.plug", "8")], ""),
+        (&[("workload.remap", "dense")], ""),
+    ] {
+        let config = filled(sets);
+        let alone = replay(&config, &trace, &RunOptions::default()).unwrap().result;
+        let job = format!("[a]\nread_iolog={trace}\nfilename=ns1\n{options}\n");
+        let result = run_text(&config, &job).result;
+        assert_eq!(result.error, None);
+        assert!(result.flash.erases > 0 && result.host == alone.host, "{sets:?}");
+        let figures = |of: &RunResult| format!("{:?} {:?}", of.flash, of.latency_ns);
+        assert_eq!(figures(&result), figures(&alone), "{sets:?}");
+        assert_eq!(result.speed.time.simulated_ns, alone.speed.time.simulated_ns, "{sets:?}");
+        assert_eq!(result.jobs[0].policy, alone.between.policy, "{sets:?}");
+    }
+}
+
+#[test]
+fn each_host_has_a_policy_of_its_own_and_its_own_place() {
+    let traces = [recording("lammps.block.csv.zst"), recording("git.ops.csv.zst")];
+    let [first, second] = &traces;
+    let sets = [("host.policy", "autostream-sfr"), ("namespaces.count", "2"), ("workload.remap", "dense")];
+    let config = filled(&sets);
+    let text = format!("[one]\nread_iolog={first}\nfilename=ns1\n[two]\nread_iolog={second}\nfilename=ns2\n");
+    let jobs = run_text(&config, &text).result.jobs;
+    for (job, trace) in jobs.iter().zip(&traces) {
+        let policy = job.policy.as_ref().expect("a recording has a policy");
+        let writes: u64 = policy.streams.iter().map(|stream| stream.writes).sum();
+        assert_eq!((policy.name.as_str(), writes), ("autostream-sfr", job.write.requests));
+        // What another host does is nothing to it.
+        let alone =
+            run_text(&config, &format!("[one]\nread_iolog={trace}\nfilename={}\n", job.namespaces[0]));
+        assert_eq!(alone.result.jobs[0].policy, job.policy, "{trace}");
+    }
 }
 
 #[test]

@@ -466,7 +466,7 @@ impl Walker {
         });
         let hint = if direction == Direction::Write { self.hints.next(&mut self.draws.other) } else { 0 };
         let extent = Extent::new(file.plan.base + offset, len);
-        Some(Request { namespace: file.plan.namespace, direction, extent, hint, zone })
+        Some(Request { namespace: file.plan.namespace, direction, extent, hint, zeroes: false, zone })
     }
 
     /// A request is done that kept others out of a zone.
