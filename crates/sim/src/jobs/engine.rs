@@ -294,6 +294,10 @@ impl<'a> Engine<'a> {
     }
 
     fn wake(&mut self, at: u64, job: u32) -> Result<(), Failure> {
+        // What nobody waits for happens, too: a program that ends leaves the buffer.
+        if self.outstanding.watched() > 0 || self.subsystem.next_event().is_some() {
+            self.outstanding.advance(&mut *self.subsystem, SimTime(at));
+        }
         if self.outstanding.count() == 0 {
             let from = self.subsystem.idle_from().max(SimTime(self.now));
             if from.0 < at {
