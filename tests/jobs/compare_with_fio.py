@@ -36,8 +36,17 @@ BOUND = {
     "depths": "[g]\nioengine=libaio\niodepth=8\nfilename={file}\nrw=randread\nbs=16k\nsize=4m\nrandom_distribution=zipf:1.1\n",
     "rate": "[g]\nfilename={file}\nrw=read\nbs=4k\nsize=64k\nrate_iops=100\n",
     "own_files": "[global]\ndirectory={dir}\nbs=8k\nsize=512k\nnrfiles=1\n[r]\nrw=randread\nnumjobs=2\n[w]\nrw=write\n",
+    "recording": "[global]\nread_iolog={dir}/requests.log\nreplay_redirect={file}\n[times]\n[scaled]\nstonewall\n"
+    "replay_no_stall=1\nreplay_scale=2\nreplay_align=4k\n[faster]\nstonewall\nreplay_time_scale=200\n",
     "time": "[g]\nfilename={file}\nrw=randread\nbs=4k\nsize=64k\nrate_iops=50\ntime_based\nruntime=1\n",
 }
+# The log that "recording" replays.
+LOG = "fio version 3 iolog\n0 x add\n0 x open\n" + "".join(
+    f"{at * 500} x {what}\n"
+    for at, what in enumerate(
+        ("write 0 4096", "read 4096 8192", "sync 0 0", "write 16384 65536", "read 0 512", "write 81920 4096")
+    )
+) + "5000 x close\n"
 # Requests that a job of `BOUND` may make where its end is a moment: in fio, whose last request may fall on
 # either side of that moment and which a busy host delays, and here, where time is exact.
 BY_TIME = {"time": {"fio": range(1, 52), "nandscape": range(50, 51)}}
@@ -53,7 +62,7 @@ PARSE = [
     "rate=1m,500k", "rate_iops=100,", "rate_process=poisson", "rate_process=burst", "startdelay=1-2", "ramp_time=1", "fsync=8", "sync=dsync",
     "sync=2", "norandommap", "randrepeat=0", "randseed=7", "random_generator=lfsr", "loops=2", "number_ios=5", "percentile_list=50:99.9",
     "verify=crc32c", "zonemode=zbd", "zonemode=foo", "zonesize=1m", "max_open_zones=5000",
-    "zone_reset_threshold=2", "zone_reset_frequency=0.1", "zoneskip=1z", "randrepeat=x", "random_generator=foo", "nrfiles=4", "flow=3", "read_iolog=x", "latency_target=10", "direct=1", "invalidate=0",
+    "zone_reset_threshold=2", "zone_reset_frequency=0.1", "zoneskip=1z", "randrepeat=x", "random_generator=foo", "nrfiles=4", "flow=3", "read_iolog=x", "replay_skip=foo", "replay_skip=trim", "replay_no_stall=1", "replay_align=4k", "replay_time_scale=0", "latency_target=10", "direct=1", "invalidate=0",
     "group_reporting", "new_group", "exitall", "wait_for=nobody", "offset=4k", "offset=50%", "size=120%", "unlink=1", "xyzzy=1",
     "description=a word or two", "thread", "refill_buffers", "buffer_compress_percentage=50", "log_avg_msec=100", "fdatasync=3",
 ]
@@ -101,6 +110,7 @@ def run(command, **more):
 
 def compare_bound(binary, fio, work, failures):
     config = HERE / "small.toml"
+    (work / "requests.log").write_text(LOG)
     for name, text in BOUND.items():
         job_file = work / f"{name}.fio"
         job_file.write_text(text.format(file=work / "data", dir=work))

@@ -314,7 +314,7 @@ pub struct NeighboursArgs {
         default_value = "traditional,vertical,horizontal"
     )]
     pub layouts: Vec<String>,
-    /// Virtual time for which the others run by themselves.
+    /// Virtual time for which the others run by themselves; recordings run to their end.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub alone: String,
     /// Translation layer ('nandscape list ftls') [default: page-map].

@@ -128,9 +128,9 @@ pub struct Case {
     pub aggressors: Vec<JobResult>,
 }
 
-/// Runs the victim alone, the other jobs of the file alone for `alone_ns` of virtual time, and all together,
-/// for each layout. The others end with the victim, which must end by itself (`size`, `io_size` or
-/// `runtime`).
+/// Runs the victim alone, the other jobs of the file alone for `alone_ns` of virtual time (recordings to
+/// their end), and all together, for each layout. The others end with the victim, which must end by itself
+/// (`size`, `io_size`, `runtime` or the end of its recording).
 pub fn noisy_neighbour(
     typed: &Typed,
     file: &JobFile,
@@ -162,7 +162,8 @@ pub fn noisy_neighbour(
                 site.wear_in(other, options)?;
             }
             let mut limited = others.clone();
-            for other in &mut limited {
+            // A recording ends by itself.
+            for other in limited.iter_mut().filter(|other| other.recording_file().is_none()) {
                 (other.is_time_based, other.runtime_ns) = (true, Some(alone_ns));
             }
             let aggressors_alone =

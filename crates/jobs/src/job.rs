@@ -507,9 +507,11 @@ impl Job {
         files.get(self.copy as usize % files.len().max(1)).map(String::as_str)
     }
 
-    /// Whether it issues a recording in a place of its own, as large as that needs.
-    pub fn has_own_place(&self) -> bool {
-        self.recording_file().is_some() && self.filenames.is_empty() && self.size == Amount::None
+    /// Whether it issues a recording in a file that is as large as that needs: one of its own, or of a name
+    /// of which `is_file` holds.
+    pub fn has_file_for_recording(&self, is_file: impl Fn(&str) -> bool) -> bool {
+        let is_sized = self.recording_file().is_none() || self.size != Amount::None;
+        !is_sized && self.filenames.first().is_none_or(|name| is_file(name))
     }
 
     /// Whether it issues requests of this direction.

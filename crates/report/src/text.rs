@@ -16,7 +16,7 @@ use crate::{Output, ReportError, Run};
 use nandscape_core::ObjectReport;
 use nandscape_core::units::format_bytes;
 use nandscape_sim::RunResult;
-use nandscape_sim::result::{LatencySummary, Spread};
+use nandscape_sim::result::{LatencySummary, PolicyResult, Spread};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -280,14 +280,17 @@ pub fn render_detail(run: &Run, width: Option<usize>) -> String {
         out.push('\n');
         out.push_str(&causes_table(&run.result).render(width));
     }
+    let of_jobs =
+        run.result.jobs.iter().filter_map(|job| Some((job.policy.as_ref()?, Some(job.name.as_str()))));
+    let policies = run.result.between.policy.iter().map(|policy| (policy, None)).chain(of_jobs);
     let tables = [
-        policy_table(&run.result),
         crate::jobs::jobs_table(&run.result),
         crate::jobs::sets_table(&run.result),
         // Jobs have their own latencies in their own table.
         if run.result.jobs.len() == 1 { None } else { latency_table(&run.result) },
     ];
-    for table in tables.into_iter().flatten() {
+    let policies = policies.map(|(policy, host)| policy_table(policy, host));
+    for table in policies.chain(tables.into_iter().flatten()) {
         out.push('\n');
         out.push_str(&table.render(width));
     }
@@ -423,21 +426,21 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
     pair("cost", text);
 }
 
-/// What the host's stream policy wrote with each id.
-fn policy_table(result: &RunResult) -> Option<Table> {
-    let policy = result.between.policy.as_ref()?;
+/// What the stream policy of a host wrote with each id; `host` is the job of a job file that it is.
+fn policy_table(policy: &PolicyResult, host: Option<&str>) -> Table {
     let mut table = Table::new();
     let name = |stream: u16| if stream == 0 { "none".to_owned() } else { stream.to_string() };
     let total: u64 = policy.streams.iter().map(|stream| stream.bytes).sum();
+    let of_host = host.map(|name| format!(" of {}", printable(name))).unwrap_or_default();
     table.column(
-        Head::text(&format!("stream ({})", printable(&policy.name))),
+        Head::text(&format!("stream{of_host} ({})", printable(&policy.name))),
         policy.streams.iter().map(|stream| name(stream.stream)),
     );
     table.column(Head::number("", "writes", ""), policy.streams.iter().map(|stream| grouped(stream.writes)));
     table.column(Head::number("", "written", ""), policy.streams.iter().map(|s| format_bytes(s.bytes)));
     let share = |bytes: u64| format!("{:.1}", bytes as f64 * 100.0 / total.max(1) as f64);
     table.column(Head::number("", "share", "%"), policy.streams.iter().map(|s| share(s.bytes)));
-    Some(table)
+    table
 }
 
 /// What the host may write until the blocks are spent; `None` where their endurance is endless or nothing was

@@ -213,6 +213,24 @@ pub struct PolicyResult {
     pub streams: Vec<PolicyStream>,
 }
 
+impl PolicyResult {
+    /// Adds what the same policy of another host did.
+    pub fn add(&mut self, other: &Self) {
+        self.available = self.available.max(other.available);
+        self.merges += other.merges;
+        for stream in &other.streams {
+            match self.streams.binary_search_by_key(&stream.stream, |own| own.stream) {
+                Ok(at) => {
+                    self.streams[at].writes += stream.writes;
+                    self.streams[at].bytes += stream.bytes;
+                    self.streams[at].sectors += stream.sectors;
+                }
+                Err(at) => self.streams.insert(at, *stream),
+            }
+        }
+    }
+}
+
 /// What was written to one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyStream {

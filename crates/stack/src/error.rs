@@ -3,6 +3,7 @@
 use crate::keys::ConfigError;
 use nandscape_core::{StateError, TraceError};
 use nandscape_jobs::JobError;
+use nandscape_sim::jobs::PlanError;
 use nandscape_sim::{JobsError, ReplayError};
 use std::path::PathBuf;
 
@@ -49,6 +50,12 @@ pub enum RunError {
 
 impl From<JobError> for RunError {
     fn from(error: JobError) -> Self {
+        Self::Jobs(error.to_string())
+    }
+}
+
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> Self {
         Self::Jobs(error.to_string())
     }
 }

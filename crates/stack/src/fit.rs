@@ -17,6 +17,7 @@ use nandscape_core::TraceError;
 use nandscape_core::units::{format_bytes, parse_time_ns};
 use nandscape_jobs::JobFile;
 use nandscape_sim::Room;
+use nandscape_sim::jobs::{is_file, unreadable};
 use nandscape_trace::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -84,7 +85,9 @@ pub fn said(config: &StackConfig, workloads: &[String]) -> Result<Said, RunError
     for workload in workloads {
         if is_job_file(config, workload) {
             for job in JobFile::read(workload)?.jobs.iter().filter(|job| job.recording_file().is_some()) {
-                least = least.min(of(recordings::source(config, job, NOWHERE, |options| options)?.open()?)?);
+                let reader = recordings::source(config, job, NOWHERE, |options| options)
+                    .and_then(|source| source.open());
+                least = least.min(of(reader.map_err(|error| unreadable(job, &error))?)?);
             }
         } else {
             least = least.min(of(nandscape_trace::open(workload, &open_options(config), target)?)?);
@@ -116,8 +119,8 @@ fn is_trace(workload: &str) -> Result<bool, TraceError> {
     Ok(matches!(workload.parse()?, WorkloadSpec::File(_)))
 }
 
-/// Bytes that a workload touches in the first namespace, its pages moved together. Jobs with recordings lie
-/// side by side there, or each in the namespace that it names; the namespaces are taken as equally large.
+/// Bytes that a workload touches in the first namespace, its pages moved together. Files of recordings lie
+/// side by side there, and others in the namespaces that they name, which are taken as equally large.
 fn touched(config: &StackConfig, workload: &str) -> Result<u64, RunError> {
     if !has_footprint(config, workload)? {
         let why = "has no footprint of its own: expected a trace file, or a job file whose jobs have all a read_iolog";
@@ -128,19 +131,21 @@ fn touched(config: &StackConfig, workload: &str) -> Result<u64, RunError> {
         let target = Target { files: config.files(), ..Target::NONE };
         return Ok(Workload::new(workload, &options, target)?.span_bytes()?);
     }
-    let mut beside = 0;
-    let mut named: BTreeMap<String, u64> = BTreeMap::new();
+    // Of files by their names, those without one by the number of the job; of namespaces.
+    let mut files: BTreeMap<String, u64> = BTreeMap::new();
+    let mut namespaces: BTreeMap<String, u64> = BTreeMap::new();
     for job in JobFile::read(workload)?.jobs {
-        let bytes = recordings::span(config, &job, NOWHERE, true)?;
-        match job.filenames.first() {
-            None => beside += bytes.next_multiple_of(u64::from(config.seen_geometry().page_bytes)),
-            Some(name) => {
-                let most = named.entry(name.clone()).or_default();
-                *most = bytes.max(*most);
-            }
-        }
+        let bytes =
+            recordings::span(config, &job, NOWHERE, true).map_err(|error| unreadable(&job, &error))?;
+        let name = job.filenames.first().cloned();
+        let places = match &name {
+            Some(name) if !is_file(name, &[]) => &mut namespaces,
+            _ => &mut files,
+        };
+        let most = places.entry(name.unwrap_or_else(|| format!("job {}", job.number))).or_default();
+        *most = bytes.next_multiple_of(u64::from(config.seen_geometry().page_bytes)).max(*most);
     }
-    Ok(named.into_values().fold(beside, u64::max))
+    Ok(namespaces.into_values().fold(files.into_values().sum(), u64::max))
 }
 
 /// Fits the device of these configurations, which have the same flash, to the largest of these workloads.

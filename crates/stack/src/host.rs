@@ -68,6 +68,11 @@ impl HostConfig {
         is_untyped && is_by_hint && self.common.get(PLUG) == 0
     }
 
+    /// Whether the policy reads the whole workload before the first request.
+    pub(crate) const fn needs_future(&self) -> bool {
+        self.entry.needs_future
+    }
+
     /// Name of the policy.
     pub fn policy(&self) -> &'static str {
         self.entry.info.name

@@ -11,6 +11,7 @@ use crate::seeds::{joined, seeded};
 use crate::state::{RunState, check_alone};
 use nandscape_jobs::JobFile;
 use nandscape_report::Run;
+use nandscape_sim::jobs::row_of;
 use nandscape_sim::{JobOptions, RequestLog, run_jobs};
 use rayon::prelude::*;
 use std::path::Path;
@@ -90,12 +91,12 @@ fn run(
     )?;
     let wall_s = started.elapsed().as_secs_f64();
     let mut result = outcome.result;
+    let row_of = row_of(&file.jobs);
     for HostOutcome { job, policy, notes } in recordings.into_outcomes() {
         result.notes.extend(notes);
-        let row =
-            result.jobs.iter_mut().find(|row| row.members == 1 && row.name == file.jobs[job as usize].name);
-        if let Some(row) = row {
-            row.policy = Some(policy);
+        match &mut result.jobs[row_of[job as usize] as usize].policy {
+            Some(sum) => sum.add(&policy),
+            none => *none = Some(policy),
         }
     }
     // Presets set a depth for traces, so it cannot be refused.

@@ -50,6 +50,17 @@ impl Recordings for HostRecordings<'_> {
 
     fn open(&self, job: &Job, room: Room) -> Result<Box<dyn TraceReader>, TraceError> {
         let repeat = if job.is_time_based { u64::MAX } else { job.loops };
+        if repeat == u64::MAX && self.config.host.needs_future() {
+            let message = format!(
+                "host.policy = {} reads all of it first: expected loops instead of time_based in job '{}'",
+                self.config.host.policy(),
+                job.name
+            );
+            return Err(TraceError::Spec {
+                spec: job.recording_file().unwrap_or_default().to_owned(),
+                message,
+            });
+        }
         let source = source(self.config, job, room, |options| OpenOptions { repeat, ..options })?;
         let setup = self.config.policy_setup(room.bytes);
         let reader = match self.config.host.wrap(setup, &mut || source.open()) {

@@ -70,9 +70,14 @@ fn the_commands_of_the_readme_run() {
     std::fs::copy(root.join("traces/lammps.block.csv.zst"), dir.path().join("my.csv.zst")).unwrap();
     std::fs::create_dir(dir.path().join("configs")).unwrap();
     std::fs::create_dir(dir.path().join("traces")).unwrap();
-    let recording = "traces/pgbench.block.csv.zst";
-    std::fs::copy(root.join(recording), dir.path().join(recording)).unwrap();
-    std::fs::copy(root.join("configs/random-read.fio"), dir.path().join("configs/random-read.fio")).unwrap();
+    for shipped in [
+        "traces/pgbench.block.csv.zst",
+        "traces/lammps.block.csv.zst",
+        "configs/random-read.fio",
+        "configs/hosts.fio",
+    ] {
+        std::fs::copy(root.join(shipped), dir.path().join(shipped)).unwrap();
+    }
     std::fs::File::create(dir.path().join("disk.img")).unwrap().set_len(64 << 20).unwrap();
     let (mut commands, mut shown) = (0, 0);
     let (mut in_block, mut in_output) = (false, false);

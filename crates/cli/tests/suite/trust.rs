@@ -315,9 +315,9 @@ fn hosts_with_recordings_share_a_drive_that_they_fill() {
     assert!(text.contains("no-gc") && !text.contains("fitted"), "{text}");
     for (jobs, parts) in [
         (apart, &["hosts.fio:4", "filename=ns2", "namespaces.count"][..]),
-        ("[a]\nread_iolog=none.csv\n", &["none.csv"]),
-        ("[a]\nread_iolog=hosts.fio\n", &["hosts.fio", "format"]),
-        ("[a]\nread_iolog=uniform\\:count=no\n", &["count"]),
+        ("[a]\nread_iolog=none.csv\n", &["hosts.fio:1: job 'a': read_iolog=none.csv: none.csv: "]),
+        ("[a]\nread_iolog=hosts.fio\n", &["hosts.fio:1: job 'a'", "format"]),
+        ("[a]\nread_iolog=uniform\\:count=no\n", &["hosts.fio:1: job 'a'", "count"]),
     ] {
         let (code, text) = table(&["replay"], jobs);
         assert!(matches!(code, Some(1 | 2)), "{jobs}: {text}");

@@ -45,3 +45,25 @@ fn a_victim_that_is_not_there_is_named() {
     let message = error.unwrap_err().to_string();
     assert!(message.contains("test.fio") && message.contains("'reader'"), "{message}");
 }
+
+#[test]
+fn recordings_are_neighbours_too() {
+    // Generators stand for traces in files.
+    let jobs = "[noise]\nread_iolog=uniform\\:bs=64k,span=50%,count=2000\nfilename=ns1\nloops=2\niodepth=4\n\
+        [victim]\nread_iolog=uniform\\:bs=16k,span=50%,count=3000,read=100%\nfilename=ns2\niodepth=2\n";
+    let file = JobFile::parse("test.fio", jobs).unwrap();
+    let cases =
+        noisy_neighbour(&typed(), &file, "victim", &["traditional", "vertical"], 1, SiteOptions::default())
+            .unwrap();
+    let mut cost = Vec::new();
+    for case in &cases {
+        // Alone they run to their end, together until the victim ends.
+        let [alone, together] =
+            [&case.aggressors_alone[0], &case.aggressors[0]].map(|job| job.write.requests);
+        assert_eq!((alone, case.victim.read.requests), (4000, 3000), "{}", case.layout);
+        assert!((100..4000).contains(&together), "{together}");
+        cost.push(case.victim.read.latency_ns.mean / case.victim_alone.read.latency_ns.mean);
+    }
+    // The places differ, since a job draws by its number in the file.
+    assert!(cost[0] > 1.5 && (cost[1] - 1.0).abs() < 0.05, "{cost:?}");
+}

@@ -142,7 +142,8 @@ fn a_recording_says_itself_what_is_requested() {
     assert_eq!((job.recording.skips, job.recording.skips_flushes), ([true, false, false], true));
     // Without a depth it has none; a synchronous engine has one request under way.
     assert_eq!(file.jobs.iter().map(|job| job.depth).collect::<Vec<_>>(), [0, 0, 0, 1, 4, 1]);
-    assert!(!job.has_own_place() && file.jobs[4].has_own_place());
+    let is_file = |name: &str| name != "ns2";
+    assert!(!job.has_file_for_recording(is_file) && file.jobs[4].has_file_for_recording(is_file));
     let has = |part: &str| file.notes.iter().any(|note| note.contains(part));
     assert!(has("bs, rw (read_iolog says what is requested)"), "{:?}", file.notes);
     assert!(has("replay_scale (matters only with read_iolog)"), "{:?}", file.notes);

@@ -32,7 +32,8 @@ mod zoned;
 mod zones_plan;
 
 pub use log::{Logged, RequestLog, Sample};
-pub use planned::PlanError;
+pub use plan::is_file;
+pub use planned::{PlanError, unreadable};
 pub use recorded::{Recordings, Room};
 pub use timeline::JobSeries;
 
@@ -166,17 +167,18 @@ pub fn run_jobs(
     Ok(JobsOutcome { result, series })
 }
 
-/// What the recordings of jobs need that have a place of their own; 0 for other jobs.
+/// What the recordings of jobs need that go to files as large as that; 0 for other jobs.
 fn spans(
     jobs: &[Job],
     namespaces: &[NamespaceInfo],
     recordings: Option<&dyn Recordings>,
 ) -> Result<Vec<u64>, JobsError> {
-    let span = |job: &Job| match namespaces.first().filter(|_| job.has_own_place()) {
+    let has_file = |job: &Job| job.has_file_for_recording(|name| is_file(name, namespaces));
+    let span = |job: &Job| match namespaces.first().filter(|_| has_file(job)) {
         None => Ok(0),
         Some(first) => {
             let room = Room { bytes: first.capacity_bytes, page_bytes: first.page_bytes };
-            Ok(opener(job, recordings)?.span(job, room)?)
+            opener(job, recordings)?.span(job, room).map_err(|error| planned::unreadable(job, &error).into())
         }
     };
     jobs.iter().map(span).collect()
@@ -195,13 +197,19 @@ fn open_recordings(
         }
         let region = plan.regions[0];
         let room = Room { bytes: region.len, page_bytes: namespaces[region.namespace as usize].page_bytes };
-        Ok(Some(opener(job, recordings)?.open(job, room)?))
+        let reader = opener(job, recordings)?.open(job, room);
+        Ok(Some(reader.map_err(|error| planned::unreadable(job, &error))?))
     };
     jobs.iter().zip(&plan.jobs).map(open).collect()
 }
 
 fn opener<'a>(job: &Job, recordings: Option<&'a dyn Recordings>) -> Result<&'a dyn Recordings, PlanError> {
     recordings.ok_or_else(|| planned::error(job, "read_iolog: nothing opens recordings here".to_owned()))
+}
+
+/// The row of a result that each job is in: one of its own, or that of its report group.
+pub fn row_of(jobs: &[Job]) -> Vec<u32> {
+    document::rows(jobs).row_of
 }
 
 /// Preconditions every namespace that a job uses, then writes the files that will be read.

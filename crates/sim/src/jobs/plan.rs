@@ -57,7 +57,7 @@ struct File {
     is_read: bool,
 }
 
-/// `spans` has what the recordings of jobs need that have a place of their own.
+/// `spans` has what the recordings of jobs need that go to files as large as that.
 pub(crate) fn plan(jobs: &[Job], spans: &[u64], namespaces: &[NamespaceInfo]) -> Result<Plan, PlanError> {
     let jobs = &zones_plan::without_zone_units(jobs, namespaces)?;
     let mut planner = Planner { namespaces, files: Vec::new(), by_name: BTreeMap::new(), notes: Vec::new() };
@@ -105,7 +105,7 @@ impl Planner<'_> {
         }
         // As in fio a job without a file name has a file of its own, and so has a recording, as large as it
         // needs; without a size in bytes, or where the namespace has zones, that cannot be meant.
-        let has_file = matches!(job.size, Amount::Bytes(_)) || job.has_own_place();
+        let has_file = matches!(job.size, Amount::Bytes(_)) || job.has_file_for_recording(|_| false);
         let may_have = self.namespaces.first().is_none_or(|info| info.zones.is_none());
         Ok(vec![if has_file && may_have {
             self.file(&format!("{}.{}.0", job.name, job.copy))
@@ -259,6 +259,12 @@ impl Planner<'_> {
             walk: None,
         })
     }
+}
+
+/// Whether a name of a job is that of a file, and not of a namespace.
+pub fn is_file(name: &str, namespaces: &[NamespaceInfo]) -> bool {
+    let is_namespace = |n: &NamespaceInfo| n.name == name || n.zones.is_some();
+    !name.starts_with("/dev/") && namespace_number(name).is_none() && !namespaces.iter().any(is_namespace)
 }
 
 /// `ns2`, `nvme0n2` and `ng0n2` are number 2.

@@ -1,5 +1,6 @@
 //! What a plan says of a job: regions, zones, and why one does not fit.
 
+use nandscape_core::TraceError;
 use nandscape_jobs::Job;
 
 /// A job that does not fit the device.
@@ -93,6 +94,11 @@ pub(crate) struct ZonesPlan {
 
 pub(crate) fn error(job: &Job, message: String) -> PlanError {
     PlanError { place: job.place.to_string(), job: job.name.clone(), message }
+}
+
+/// The recording of a job cannot be read.
+pub fn unreadable(job: &Job, cause: &TraceError) -> PlanError {
+    error(job, format!("read_iolog={}: {cause}", job.recording_file().unwrap_or_default()))
 }
 
 pub(crate) fn share(of: u64, percent: f64) -> u64 {

@@ -3,6 +3,7 @@
 
 use nandscape_jobs::JobFile;
 use nandscape_sim::RunResult;
+use nandscape_sim::result::JobResult;
 use nandscape_stack::jobs::{is_job_file, run_job_file, run_parsed};
 use nandscape_stack::{CompareOptions, Run, RunOptions, StackConfig, Typed, compare, replay};
 use std::path::{Path, PathBuf};
@@ -171,6 +172,39 @@ fn each_host_has_a_policy_of_its_own_and_its_own_place() {
             run_text(&config, &format!("[one]\nread_iolog={trace}\nfilename={}\n", job.namespaces[0]));
         assert_eq!(alone.result.jobs[0].policy, job.policy, "{trace}");
     }
+}
+
+#[test]
+fn copies_of_a_host_have_a_row_each_or_are_added_up() {
+    let trace = recording("lammps.block.csv.zst");
+    let config = filled(&[("host.policy", "autostream-sfr"), ("workload.remap", "dense")]);
+    let job = format!("[a]\nread_iolog={trace}\nfilename=ns1\nnumjobs=2\n");
+    let writes = |job: &JobResult| {
+        let policy = job.policy.as_ref().expect("a recording has a policy");
+        policy.streams.iter().map(|stream| stream.writes).sum::<u64>()
+    };
+    let apart = run_text(&config, &job).result.jobs;
+    assert_eq!(apart.iter().map(writes).collect::<Vec<_>>(), [2475, 2475]);
+    let together = run_text(&config, &format!("{job}group_reporting\n")).result.jobs;
+    assert_eq!(together.iter().map(writes).collect::<Vec<_>>(), [4950]);
+    assert!(together[0].policy.as_ref().unwrap().streams.is_sorted_by_key(|stream| stream.stream));
+}
+
+#[test]
+fn a_policy_that_reads_all_first_is_refused_where_there_is_no_end() {
+    let trace = recording("lammps.block.csv.zst");
+    let config = filled(&[("host.policy", "oracle"), ("workload.remap", "dense")]);
+    let run = |options: &str| {
+        let text = format!("[a]\nread_iolog={trace}\nfilename=ns1\n{options}\n");
+        let file = JobFile::parse("hosts.fio", &text).unwrap();
+        run_parsed(&config, &file, "hosts.fio", &RunOptions::default())
+    };
+    assert_eq!(run("loops=2").unwrap().result.jobs[0].write.requests, 4950);
+    let error = run("time_based\nruntime=1").unwrap_err().to_string();
+    assert!(
+        error.contains("host.policy = oracle") && error.contains("loops instead of time_based"),
+        "{error}"
+    );
 }
 
 #[test]
