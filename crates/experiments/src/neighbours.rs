@@ -183,11 +183,6 @@ pub fn noisy_neighbour(
         .collect()
 }
 
-/// The direction in which a job did something; reads first.
-pub fn direction(job: &JobResult) -> &DirectionResult {
-    if job.read.requests > 0 { &job.read } else { &job.write }
-}
-
 /// A table for people: percentiles and rates of all, reads and writes apart.
 pub fn render_cases(cases: &[Case]) -> String {
     let mut out = String::from(

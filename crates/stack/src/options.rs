@@ -7,7 +7,7 @@ use crate::trust::{tell_few_blocks, tell_worn};
 use nandscape_core::{SimTime, units};
 use nandscape_ftl::page_map;
 use nandscape_sim::{LifetimeResult, Progress, RunResult};
-use nandscape_trace::OpenOptions;
+use nandscape_trace::{OpenOptions, Target};
 use std::sync::atomic::AtomicBool;
 
 /// What to keep of a run, and how to follow it. Nothing here changes what is counted.
@@ -129,5 +129,15 @@ pub fn open_options(config: &StackConfig) -> OpenOptions {
         limit: keys.get(config::LIMIT),
         seed: config.seed,
         ..OpenOptions::default()
+    }
+}
+
+/// So many bytes that a workload has for itself.
+pub fn target(config: &StackConfig, bytes: u64, page_bytes: u32) -> Target {
+    Target {
+        capacity_bytes: bytes,
+        volume_bytes: bytes,
+        page_bytes: u64::from(page_bytes),
+        files: config.files(),
     }
 }

@@ -4,12 +4,12 @@
 use crate::config::StackConfig;
 use crate::error::RunError;
 use crate::host::HostReader;
-use crate::options::open_options;
+use crate::options::{open_options, target};
 use nandscape_core::{IoRecord, TraceError, TraceReader, WorkloadInfo};
 use nandscape_jobs::Job;
 use nandscape_sim::result::PolicyResult;
 use nandscape_sim::{Recordings, Room};
-use nandscape_trace::{OpenOptions, Target, Workload};
+use nandscape_trace::{OpenOptions, Workload};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the host of a job did, and what a user should know of it.
@@ -93,12 +93,7 @@ pub(crate) fn source(
     room: Room,
     change: impl FnOnce(OpenOptions) -> OpenOptions,
 ) -> Result<Workload, TraceError> {
-    let target = Target {
-        capacity_bytes: room.bytes,
-        volume_bytes: room.bytes,
-        page_bytes: u64::from(room.page_bytes),
-        files: config.files(),
-    };
+    let target = target(config, room.bytes, room.page_bytes);
     let options = open_options(config);
     // Generators of several jobs differ.
     let seed = options.seed.wrapping_add(u64::from(job.number));

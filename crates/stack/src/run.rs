@@ -6,7 +6,7 @@ use crate::config::{self, ConfigError, StackConfig};
 use crate::error::RunError;
 use crate::host::HostReader;
 use crate::jobs::{compare_job_files, is_job_file, run_job_file};
-use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, open_options, pool};
+use crate::options::{CompareOptions, PROGRAM_COUNT_PAGES, RunOptions, finish, open_options, pool, target};
 use crate::seeds::{joined, seeded, with_spread};
 use crate::state::{RunState, check_alone};
 use crate::trust;
@@ -25,12 +25,7 @@ pub fn replay(config: &StackConfig, workload: &str, options: &RunOptions<'_>) ->
     let build_options = build_options(config, options);
     let mut subsystem = build(config, build_options)?;
     let info = &subsystem.namespaces()[0];
-    let target = Target {
-        capacity_bytes: info.capacity_bytes,
-        volume_bytes: info.capacity_bytes,
-        page_bytes: u64::from(info.page_bytes),
-        files: config.files(),
-    };
+    let target = target(config, info.capacity_bytes, info.page_bytes);
     let open_options = open_options(config);
     if config.host.is_plain() && !is_repeated(config) {
         // Once: standard input need not be kept.

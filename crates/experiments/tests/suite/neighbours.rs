@@ -1,7 +1,7 @@
 //! The noisy-neighbour harness on a small drive: the victim feels the writer where they share dies, and not
 //! in vertical sets.
 
-use nandscape_experiments::neighbours::{SiteOptions, direction, noisy_neighbour, render_cases};
+use nandscape_experiments::neighbours::{SiteOptions, noisy_neighbour, render_cases};
 use nandscape_jobs::JobFile;
 use nandscape_stack::Typed;
 
@@ -31,7 +31,7 @@ fn a_victim_is_slowed_down_where_it_shares_dies() {
     assert!((cost[1] - 1.0).abs() < 0.01, "no die and no channel in common: {cost:?}");
     for case in &cases {
         assert_eq!((case.victim.read.requests, case.victim_alone.read.requests), (2048, 2048));
-        assert!(direction(&case.aggressors[0]).bytes > 0 && direction(&case.aggressors_alone[0]).bytes > 0);
+        assert!(case.aggressors[0].write.bytes > 0 && case.aggressors_alone[0].write.bytes > 0);
     }
     let table = render_cases(&cases);
     assert_eq!(table.lines().count(), 1 + 2 * 4, "{table}");

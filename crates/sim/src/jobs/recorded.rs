@@ -127,9 +127,12 @@ impl Recorded {
             return now;
         }
         let (begin, first) = *self.origin.get_or_insert((now, record.at.0));
-        let after = u128::from(record.at.0.saturating_sub(first)) * 100;
-        let after = after / u128::from(self.job.recording.rate_percent);
-        begin.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
+        let after = record.at.0.saturating_sub(first);
+        let after = match self.job.recording.rate_percent {
+            100 => after,
+            percent => u64::try_from(u128::from(after) * 100 / u128::from(percent)).unwrap_or(u64::MAX),
+        };
+        begin.saturating_add(after)
     }
 
     /// The next record that is not left out.
