@@ -72,7 +72,7 @@ pub fn run(args: &ReproduceArgs, console: Console) -> Result<()> {
     }
     if let Some(path) = &args.markdown {
         let page = format!("{}{}", head(args, seeds), render_reproduction_markdown(&rows));
-        write(path, page.trim_end().as_bytes())?;
+        write(path, format!("{}\n", page.trim_end()).as_bytes())?;
     }
     if args.json {
         console.json(&rows)
