@@ -29,6 +29,14 @@ pub enum Cause {
 
 words!(pub Cause: Host = "host", Gc = "gc", Merge = "merge", Meta = "meta", Wear = "wear", Finish = "finish", Clean = "clean", Fold = "fold");
 
+impl Cause {
+    /// Whether a page that is programmed under it has new contents; under the others it is a copy.
+    #[inline]
+    pub const fn writes_anew(self) -> bool {
+        matches!(self, Self::Host | Self::Meta)
+    }
+}
+
 /// Numbers of flash operations: pages programmed, pages read, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpCounts {

@@ -138,6 +138,19 @@ pub struct SlcStatus {
     pub host_pages: u64,
 }
 
+/// What a layer that keeps only a part of its map in memory did, since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapCacheStats {
+    /// Lookups of reads whose entries were in memory. A lookup is for up to 64 pages in a row.
+    pub hits: u64,
+    /// Lookups that read a translation page.
+    pub misses: u64,
+    /// Memory that held parts of the map, at its highest.
+    pub most_bytes: u64,
+}
+
+crate::state!(impl [] MapCacheStats { saved: hits, misses, most_bytes; });
+
 /// What a translation layer costs, and how its space is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -188,6 +201,11 @@ pub trait Mapping {
 
     /// Its SLC cache; `None` without one.
     fn slc(&self) -> Option<SlcStatus> {
+        None
+    }
+
+    /// The part of its map that is in memory; `None` if that is all of it.
+    fn map_cache(&self) -> Option<MapCacheStats> {
         None
     }
 

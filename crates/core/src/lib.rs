@@ -76,7 +76,7 @@ pub use divide::{Divider, Splitter};
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
 pub use ftl::{
     Allocation, Cost, Deferral, FlashLayer, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs,
-    Mapping, QuietRoom, SlcStatus,
+    MapCacheStats, Mapping, QuietRoom, SlcStatus,
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout, scaled_blocks};
 pub use inspect::{

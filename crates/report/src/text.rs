@@ -13,8 +13,8 @@ use crate::shape::Shape;
 use crate::table::{Head, Table};
 use crate::verdict::verdict;
 use crate::{Output, ReportError, Run};
-use nandscape_core::ObjectReport;
 use nandscape_core::units::format_bytes;
+use nandscape_core::{Cause, ObjectReport};
 use nandscape_sim::RunResult;
 use nandscape_sim::result::{LatencySummary, PolicyResult, Spread};
 use std::collections::BTreeMap;
@@ -407,6 +407,19 @@ fn flash_pairs(r: &RunResult, pairs: &mut Vec<(&'static str, String)>) {
     }
     let [table, updated] = [map.table_bytes, map.update_bytes].map(format_bytes);
     pair("map", format!("table {table}, {} updates, {updated} updated", grouped(map.updates)));
+    if let Some(cache) = r.layer.map_cache {
+        let lookups = cache.hits + cache.misses;
+        let [found, reads] = [cache.hits, lookups].map(grouped);
+        let meta = r.flash.cause(Cause::Meta);
+        let text = format!(
+            "{found} of {reads} lookups of reads found their entries in memory, {} at most; {} translation pages read and {} programmed \
+             (cause meta)",
+            format_bytes(cache.most_bytes),
+            grouped(meta.reads),
+            grouped(meta.programs)
+        );
+        pair("map cache", text);
+    }
     let [runs, moved] = [r.layer.gc.runs, r.layer.gc.moved_pages].map(grouped);
     pair("garbage collection", format!("{runs} victims, {moved} pages moved"));
     if m.switch + m.full + m.evicted + m.in_place > 0 {

@@ -22,8 +22,8 @@ pub use zones::{ZoneShown, ZonesResult};
 
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, ObjectReport, OpCounts, PlacementReport,
-    SlcStatus, StreamReport, WorkloadInfo,
+    CacheReport, Cause, CauseTable, Cost, FtlStats, LogStatus, MapCacheStats, ObjectReport, OpCounts,
+    PlacementReport, SlcStatus, StreamReport, WorkloadInfo,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -333,6 +333,9 @@ pub struct LayerResult {
     /// The SLC cache, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc: Option<SlcStatus>,
+    /// The part of the map that is in memory, where that is not all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub map_cache: Option<MapCacheStats>,
 }
 
 impl LayerResult {
@@ -353,6 +356,7 @@ impl LayerResult {
                 in_place: stats.in_place_rewrites,
             },
             slc: None,
+            map_cache: None,
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::result::{
 };
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
-    BlockId, CauseTable, Cost, FtlStats, Layers, NamespaceResult, OpCounts, Outstanding, SimTime, SlcStatus,
-    Subsystem,
+    BlockId, CauseTable, Cost, FtlStats, Layers, MapCacheStats, NamespaceResult, OpCounts, Outstanding,
+    SimTime, SlcStatus, Subsystem,
 };
 
 /// What hosts asked for, of all namespaces or of those in one set.
@@ -65,6 +65,20 @@ pub fn slc(layers: Layers<'_>) -> Option<SlcStatus> {
     layers.iter().filter_map(nandscape_core::Mapping::slc).reduce(|sum, slc| SlcStatus {
         capacity_bytes: sum.capacity_bytes + slc.capacity_bytes,
         host_pages: sum.host_pages + slc.host_pages,
+    })
+}
+
+/// What translation layers did.
+pub fn layer_result(layers: Layers<'_>, stats: &FtlStats, cost: &Cost) -> LayerResult {
+    LayerResult { slc: slc(layers), map_cache: map_cache(layers), ..LayerResult::new(stats, cost) }
+}
+
+/// The maps of which a part is in memory, together; `None` without any.
+pub fn map_cache(layers: Layers<'_>) -> Option<MapCacheStats> {
+    layers.iter().filter_map(nandscape_core::Mapping::map_cache).reduce(|sum, one| MapCacheStats {
+        hits: sum.hits + one.hits,
+        misses: sum.misses + one.misses,
+        most_bytes: sum.most_bytes + one.most_bytes,
     })
 }
 
@@ -192,7 +206,7 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
         },
         workload: run.workload,
         waf: waf(subsystem, layers_of_run, flash.programs, &host),
-        layer: LayerResult { slc: slc(layers_of_run), ..LayerResult::new(&stats, &cost) },
+        layer: layer_result(layers_of_run, &stats, &cost),
         wear: run.wear,
         speed: Speed::new(&host, run.simulated_ns, 0.0),
         latency_ns: run.latency_ns,

@@ -3,7 +3,8 @@
 
 use nandscape_core::cached::BypassCount;
 use nandscape_core::{
-    FdpReport, ObjectFlashReport, ObjectReport, OpCounts, PlacementReport, SlcStatus, StreamReport,
+    FdpReport, MapCacheStats, ObjectFlashReport, ObjectReport, OpCounts, PlacementReport, SlcStatus,
+    StreamReport,
 };
 use nandscape_report::{Fault, RESULT_SCHEMA, faults};
 use nandscape_sim::RunResult;
@@ -64,9 +65,10 @@ fn of_every_kind(folder: &Path) -> Vec<(String, Value)> {
     let full = Path::new(ROOT).join("tests/golden/thesis/full.csv");
     let load = "uniform:count=2k,span=50%,bs=16k";
     let files = "lsm:span=16MiB,turns=0.5";
-    let kinds: [(&str, Vec<&str>); 15] = [
+    let kinds: [(&str, Vec<&str>); 16] = [
         ("plain", vec!["replay", load, "--detail", "--precondition", "fill", "--config", "small.toml"]),
         ("slc", vec!["replay", load, "--device", "client-tlc", "--scale", "1/64"]),
+        ("map on flash", vec!["replay", load, "--config", "small.toml", "--set", "ftl.map_cache=16KiB"]),
         ("compare", vec!["compare", load, "--ftl", "page-map,pm-gcl", "--config", "small.toml"]),
         ("seeds", vec!["compare", load, "--seed", "1..3", "--ftl", "page-map", "--config", "small.toml"]),
         ("jobs", vec!["replay", "two.fio", "--config", "small.toml"]),
@@ -124,6 +126,7 @@ fn with_everything() -> Value {
     result.run.job_defaults.insert("bs".into(), "4k".into());
     result.flash.by_cause.insert("host".into(), OpCounts::default());
     result.layer.slc = Some(SlcStatus::default());
+    result.layer.map_cache = Some(MapCacheStats::default());
     result.wear.per_block = Some(vec![1]);
     (result.latency_ns.flush, result.latency_ns.zone) =
         (Some(LatencySummary::default()), Some(LatencySummary::default()));

@@ -10,7 +10,7 @@ use crate::meter::{Meter, Sample};
 use crate::pace::{LATE, Pace};
 use crate::stack::Stack;
 use nandscape_core::{BlockId, OpCounts};
-use nandscape_sim::result::{CostResult, LayerResult, Speed, WearResult, ZonesResult, ratio};
+use nandscape_sim::result::{CostResult, Speed, WearResult, ZonesResult, ratio};
 use nandscape_sim::sums;
 use nandscape_sim::zones::{ZoneHistory, ZoneScan};
 use std::time::Instant;
@@ -163,7 +163,7 @@ impl Stack {
         stat.host = sums::hosts(subsystem, None);
         stat.flash = sums::flash(layers);
         stat.waf = sums::waf(subsystem, layers, stat.flash.programs, &stat.host);
-        stat.layer = LayerResult { slc: sums::slc(layers), ..LayerResult::new(&counts, &cost) };
+        stat.layer = sums::layer_result(layers, &counts, &cost);
         stat.cost = CostResult::from(cost);
         stat.space.live_pages = counts.live_pages;
         stat.space.live_bytes = counts.live_pages * sums::page_bytes(layers).unwrap_or(0);

@@ -6,7 +6,7 @@ use super::scan::read_oob;
 use super::{Journal, RETIRED, SEQ_STEP};
 use nandscape_core::recovery::RecoveryReport;
 use nandscape_core::{
-    Barrier, BlockId, BlockState, Cause, Clocked, FlashDevice, FlashError, FlashResult, FlashState, Issue,
+    Barrier, BlockId, BlockState, Clocked, FlashDevice, FlashError, FlashResult, FlashState, Issue,
     JournalRefusal, Lpn, MapJournal, Oob, Ppn, ReadResult, SimTime, SlcBlocks, Token,
 };
 
@@ -83,7 +83,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
     ) -> FlashResult<Token> {
         let is_mapped = self.check_program(page, oob.lpn, issue.cause)?;
         assert_eq!(self.seq % SEQ_STEP, 0, "the next number of host data, {}", self.seq);
-        if issue.cause == Cause::Host {
+        if issue.cause.writes_anew() {
             oob.seq = self.seq;
         } else if oob.seq % SEQ_STEP < SEQ_STEP - 1 {
             oob.seq += 1;
@@ -93,7 +93,7 @@ impl<D: FlashDevice> FlashDevice for Journal<D> {
             Ok(done) => done,
             Err(error) => return Err(self.failed(page, error)),
         };
-        if issue.cause == Cause::Host {
+        if issue.cause.writes_anew() {
             self.seq += SEQ_STEP;
         }
         if is_mapped {

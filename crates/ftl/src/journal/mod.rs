@@ -152,7 +152,7 @@ impl<D: FlashDevice> Journal<D> {
             let limit = u64::from(self.device.geometry().pages());
             return Err(FlashError::OutOfRange { address: u64::from(lpn.0), limit });
         }
-        if cause != Cause::Host && self.newest.get(lpn).is_none() {
+        if !cause.writes_anew() && self.newest.get(lpn).is_none() {
             return Err(JournalRefusal::NoCopy { lpn, page }.into());
         }
         Ok(true)

@@ -69,7 +69,7 @@ impl<D: FlashDevice> PageMap<D> {
 
     /// Map, sectors and valid pages.
     fn adopt_map(&mut self, params: &Params) -> Result<(), FtlBuildError> {
-        let logical = self.logical_pages as u32;
+        let logical = self.map.entries().len() as u32;
         for lpn in (0..logical).map(Lpn) {
             if let Some(page) = newest(&self.device, lpn) {
                 self.map.set(lpn, page, Ppn::NONE);
@@ -78,6 +78,9 @@ impl<D: FlashDevice> PageMap<D> {
                 self.blocks.set(page, block);
                 if let Some(groups) = &mut self.groups {
                     groups.added(page);
+                }
+                if let Some(paged) = &mut self.paged {
+                    paged.added(lpn);
                 }
             }
         }

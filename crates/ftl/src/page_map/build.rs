@@ -39,12 +39,12 @@ pub(super) fn domains<D: FlashDevice>(
     let pages_per_block = geometry.pages_per_block;
     let (count, lanes, blocks_per_lane, planes_per_lane, logical) = match &config.placement {
         Placement::Dynamic => {
-            let logical = u64::from(config.logical_pages).div_ceil(config.groups.into());
+            let logical = u64::from(config.mapped_pages()).div_ceil(config.groups.into());
             let dies = geometry.units() / config.groups;
             (config.groups, dies, geometry.blocks_per_unit(), geometry.planes_per_die, logical)
         }
         Placement::Static(stripe) => {
-            let logical = stripe.pages_on_fullest_plane(u64::from(config.logical_pages));
+            let logical = stripe.pages_on_fullest_plane(u64::from(config.mapped_pages()));
             (geometry.planes(), 1, geometry.blocks_per_plane, 1, logical)
         }
     };

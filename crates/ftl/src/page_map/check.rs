@@ -35,6 +35,9 @@ impl<D: FlashDevice> PageMap<D> {
         if let Some(groups) = &self.groups {
             groups.check(self.map.entries().iter().copied().filter(|page| page.is_some()));
         }
+        if let Some(paged) = &self.paged {
+            paged.check(&self.map);
+        }
         if let Some(slc) = &self.slc {
             slc.check(
                 |block| self.blocks.infos[block as usize].state,

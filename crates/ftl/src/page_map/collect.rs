@@ -298,6 +298,9 @@ impl<D: FlashDevice> PageMap<D> {
         if moved > 0 {
             self.blocks.clear_to(block, last, moved);
         }
+        if let Some(paged) = &mut self.paged {
+            self.moves.iter().for_each(|(lpn, _)| paged.note(*lpn));
+        }
         for (lpn, target) in self.moves.drain(..) {
             self.map.redirect(lpn, target);
         }

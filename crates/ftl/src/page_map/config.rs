@@ -1,5 +1,6 @@
 //! The `ftl.*` keys of `page-map`: what can be typed, and what it means for a given device.
 
+use super::map_memory::{MAP_CACHE, MAP_COMMIT, MapMemory};
 use crate::parts::background::{BACKGROUND_GC, watermark};
 use crate::placement::{ALLOCATION_ORDER, Placement, Stripe};
 use crate::victim::{self, D, SEED, VictimEntry};
@@ -61,6 +62,7 @@ keys! { PARAMS:
     CELL_BITS: u32 = int(2, 5) or "3", "bits of a cell in all other blocks, where there is an SLC cache";
     pub(super) SLC_FOLD_AFTER: u64 = time() or "10ms",
         "the host is idle so long before a block of the SLC cache is folded";
+    MAP_CACHE; MAP_COMMIT;
     UNMAPPED_READ: String = choice(&["none", "flash"]) or "none",
         "reads of unmapped pages: none costs nothing, flash reads the page's static place once";
     pub(super) RMW: bool = flag() or "true",
@@ -108,6 +110,8 @@ impl Frontiers {
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub logical_pages: u32,
+    /// The map, if it lies on the flash.
+    pub map: Option<MapMemory>,
     pub victim: &'static VictimEntry,
     pub wear: &'static WearEntry,
     pub shared_frontier: bool,
@@ -146,6 +150,13 @@ impl Config {
             );
             return Err(params.error(size_key(params), expected));
         }
+        let map = MapMemory::new(params, geometry, logical as u32)?;
+        let of_map = map.map_or(0, |map| u64::from(map.pages));
+        let mapped = logical + of_map;
+        if mapped >= physical {
+            let expected = format!("a logical capacity that leaves room for {of_map} translation pages");
+            return Err(params.error(size_key(params), expected));
+        }
         let stripe = Stripe::new(geometry, params.get(ALLOCATION_ORDER))
             .ok_or_else(|| params.error(ALLOCATION_ORDER, "a permutation of the letters c, w, d and p"))?;
         let is_static = params.get(ALLOCATION) == "static";
@@ -159,7 +170,7 @@ impl Config {
         } else if let Some(frontiers) = params.get(FRONTIERS) {
             Frontiers(vec![frontiers])
         } else {
-            let spare = good_blocks - logical.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
+            let spare = good_blocks - mapped.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
             let (spare, dies) = (spare / u64::from(groups), u64::from(geometry.units() / groups));
             let most = |logs: u64| (spare / 16 / logs).clamp(1, dies) as u32;
             let piece = granularity_blocks(params, geometry).unwrap_or_else(|| most(1).into());
@@ -168,6 +179,7 @@ impl Config {
         Ok(Self {
             // At most the device's pages, which are 32-bit.
             logical_pages: logical as u32,
+            map,
             victim: victim::find(params.get(VICTIM)).expect("the registry holds every choice"),
             wear: wear::find(params.get(WEAR)).expect("the registry holds every choice"),
             shared_frontier,
@@ -214,6 +226,11 @@ impl Config {
                 "a capacity that needs at most the {good_blocks} good blocks of {place}; it needs {needed}: {division}"
             ),
         )
+    }
+
+    /// Pages of the host, and of the map where it lies on the flash.
+    pub fn mapped_pages(&self) -> u32 {
+        self.logical_pages + self.map.map_or(0, |map| map.pages)
     }
 
     /// Host logs of the device.

@@ -30,10 +30,13 @@ mod erases;
 mod groups;
 mod logs;
 mod map;
+mod map_memory;
 mod marks;
+mod paged;
 mod partial;
 mod pieces;
 mod pool;
+mod reports;
 mod slc;
 mod split;
 mod streams;
@@ -53,10 +56,10 @@ use map::Sectors;
 use nandscape_core::addr::PageSpan;
 use nandscape_core::journal::{drop_pages, is_grown_bad};
 use nandscape_core::{
-    Allocation, Barrier, BlockId, Cause, Cost, Deferral, Divider, Extent, FlashDevice, FlashError,
-    FlashLayer, FlashState, Ftl, FtlError, FtlResult, FtlStats, Hint, Issue, Lpn, Mapping, Oob, Params, Ppn,
-    QuietRoom, SimTime, SlcStatus, Token, state,
+    Barrier, BlockId, Cause, Divider, Extent, FlashDevice, FlashError, FlashState, Ftl, FtlError, FtlResult,
+    FtlStats, Hint, Issue, Lpn, Oob, Params, Ppn, SimTime, Token, state,
 };
+use paged::PagedMap;
 use slc::Slc;
 use streams::HostBytes;
 
@@ -74,7 +77,6 @@ pub struct PageMap<D> {
     page_shift: u32,
     pages_per_block: u32,
     capacity_bytes: u64,
-    logical_pages: u64,
     /// Pages programmed so far: sequence number of the next and clock of the policies.
     seq: u64,
     stats: FtlStats,
@@ -83,6 +85,8 @@ pub struct PageMap<D> {
     slc: Option<Box<Slc>>,
     /// What each reclaim group holds, if there are several.
     groups: Option<Box<Groups>>,
+    /// What of the map is in memory, unless all of it is.
+    paged: Option<Box<PagedMap>>,
     trouble: Trouble,
     host_bytes: HostBytes,
     /// Where the pages of the present victim went; at most a block of them.
@@ -122,8 +126,8 @@ struct Trouble {
 state!(impl [D: FlashDevice] PageMap<D> {
     saved: device, map, sectors, blocks, seq, stats, rules, trouble, host_bytes;
     tables: domains;
-    parts: slc, groups;
-    fixed: placement, page_bytes, page_shift, pages_per_block, capacity_bytes, logical_pages, moves, buffer;
+    parts: slc, groups, paged;
+    fixed: placement, page_bytes, page_shift, pages_per_block, capacity_bytes, moves, buffer;
 });
 
 state!(impl [] Rules {
@@ -153,11 +157,12 @@ impl<D: FlashDevice> PageMap<D> {
         let domains = build::domains(&device, params, &config, slc.as_ref())?;
         let levels_wear = domains.iter().any(|domain| domain.wear.migrates());
         let mut this = Self {
-            map: Map::new(config.logical_pages),
-            sectors: Sectors::new(config.logical_pages, geometry.sectors_per_page()),
+            map: Map::new(config.mapped_pages()),
+            sectors: Sectors::new(config.mapped_pages(), geometry.sectors_per_page()),
             blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
             host_bytes: HostBytes::new(config.host_logs()),
             groups: (config.groups > 1).then(|| Box::new(Groups::new(&config, &domains))),
+            paged: config.map.as_ref().map(|map| Box::new(PagedMap::new(config.logical_pages, map))),
             domains,
             placement: config.placement,
             page_bytes: geometry.page_bytes,
@@ -168,7 +173,6 @@ impl<D: FlashDevice> PageMap<D> {
             },
             pages_per_block: geometry.pages_per_block,
             capacity_bytes: u64::from(config.logical_pages) * u64::from(geometry.page_bytes),
-            logical_pages: u64::from(config.logical_pages),
             seq: 0,
             stats: FtlStats::default(),
             rules: Rules {
@@ -266,6 +270,9 @@ impl<D: FlashDevice> PageMap<D> {
             "{lpn:?} goes from {old:?} to {page:?}, which is not valid"
         );
         self.stats.map_updates += 1;
+        if let Some(paged) = &mut self.paged {
+            paged.note(lpn);
+        }
         let domain = match &mut self.groups {
             None => domain,
             Some(groups) => groups.moved(old, domain),
@@ -311,7 +318,7 @@ impl<D: FlashDevice> PageMap<D> {
             let (page, block) = if let Some(place) = this.frontier(log) {
                 place
             } else {
-                let is_host = issue.cause == Cause::Host;
+                let is_host = issue.cause.writes_anew();
                 let Some(with_room) = this.find_frontier(log, is_host, &mut self.blocks.infos) else {
                     return Err(self.device_full("no block that the log may write has room", 1));
                 };
@@ -380,18 +387,26 @@ impl<D: FlashDevice> PageMap<D> {
     fn unmap(&mut self, first: u32, count: u32, at: SimTime) -> FtlResult<()> {
         drop_pages(&mut self.device, Lpn(first), count, at).map_err(|error| self.refused(error))?;
         let end = first + count;
-        let mut at = first;
-        while let Some(lpn) = self.map.next_mapped(at, end) {
-            let old = self.map.unset(lpn);
-            self.sectors.set(lpn, 0);
-            let domain = match &mut self.groups {
-                None => self.placement.domain(lpn),
-                Some(groups) => groups.dropped(old),
-            };
-            self.invalidate(domain, old);
-            at = lpn.0 + 1;
+        let mut next = first;
+        while let Some(lpn) = self.map.next_mapped(next, end) {
+            self.unmap_page(lpn);
+            if let Some(paged) = &mut self.paged {
+                paged.note_unmapped(lpn, first..end);
+            }
+            next = lpn.0 + 1;
         }
-        Ok(())
+        self.drop_translation_pages(first..end, at)
+    }
+
+    /// Unmaps a page that is mapped.
+    fn unmap_page(&mut self, lpn: Lpn) {
+        let old = self.map.unset(lpn);
+        self.sectors.set(lpn, 0);
+        let domain = match &mut self.groups {
+            None => self.placement.domain(lpn),
+            Some(groups) => groups.dropped(old),
+        };
+        self.invalidate(domain, old);
     }
 
     /// The place that static striping gives an unmapped page, for the time its read takes.
@@ -432,9 +447,10 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         if let Some(span) = self.single_page(extent)
             && !self.trouble.attention
         {
-            let done = self.write_span(span, data, log, 1, at);
+            let done = self.write_span(span, data, log, 1, at)?;
             self.host_bytes.all[log] += u64::from(self.page_bytes);
-            return done;
+            self.settle_changes(1, at)?;
+            return Ok(done);
         }
         let needed = extent.page_count(self.page_bytes);
         if self.trouble.attention && needed > 0 {
@@ -447,6 +463,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
             self.host_bytes.all[log] += u64::from(span.len);
             done = self.device.join(done, written);
         }
+        self.settle_changes(needed, at)?;
         Ok(done)
     }
 
@@ -456,6 +473,7 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
         let (first, count) = extent.whole_pages(self.page_bytes);
         if count > 0 {
             self.unmap(first as u32, count as u32, at)?;
+            self.settle_changes(count.min(2), at)?;
         }
         Ok(Token::NONE)
     }
@@ -484,108 +502,5 @@ impl<D: FlashDevice> Ftl for PageMap<D> {
 
     fn device_mut(&mut self) -> &mut dyn FlashState {
         &mut self.device
-    }
-}
-
-impl<D: FlashDevice> FlashLayer for PageMap<D> {
-    fn read_only(&self) -> Option<&'static str> {
-        self.trouble.stopped
-    }
-
-    fn device(&self) -> &dyn FlashState {
-        &self.device
-    }
-}
-
-impl<D: FlashDevice> Mapping for PageMap<D> {
-    fn logical_pages(&self) -> u64 {
-        self.logical_pages
-    }
-
-    fn page_bytes(&self) -> u32 {
-        self.page_bytes
-    }
-
-    fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        self.map.entries().get(lpn.index()).copied().filter(|page| page.is_some())
-    }
-
-    fn allocation(&self, extent: Extent) -> Allocation {
-        self.map.mapped_at(extent, self.page_bytes, self.capacity_bytes)
-    }
-
-    fn stats(&self) -> FtlStats {
-        FtlStats { map_update_bytes: self.stats.map_updates * 8, live_pages: self.map.live, ..self.stats }
-    }
-
-    fn reset_stats(&mut self) {
-        self.stats = FtlStats::default();
-        self.domains.iter_mut().for_each(|domain| domain.erases.forget());
-        let HostBytes { all, before } = &mut self.host_bytes;
-        assert_eq!(before.len(), all.len(), "logs of the host");
-        before.copy_from_slice(all);
-        if let Some(slc) = &mut self.slc {
-            slc.host_pages = 0;
-        }
-        if let Some(groups) = &mut self.groups {
-            groups.reset_counts();
-        }
-    }
-
-    fn slc(&self) -> Option<SlcStatus> {
-        self.slc.as_ref().map(|slc| slc.status(self.page_bytes))
-    }
-
-    fn cost(&self) -> Cost {
-        let good: u64 = self.domains.iter().map(|domain| u64::from(domain.counts.good_blocks)).sum();
-        let map_table_bytes = self.logical_pages * size_of::<Ppn>() as u64;
-        // Bucket lists of the victim policy and free pools.
-        let policy_bytes = self.blocks.infos.len() as u64 * 12;
-        let log_bytes: u64 = self.domains.iter().map(Domain::log_bytes).sum();
-        Cost {
-            map_table_bytes,
-            dram_bytes: self.map.bytes()
-                + self.sectors.bytes()
-                + self.blocks.bytes()
-                + policy_bytes
-                + log_bytes
-                + self.slc.as_ref().map_or(0, |slc| slc.bytes()),
-            host_dram_bytes: 0,
-            usable_bytes: self.capacity_bytes,
-            total_blocks: good,
-            reserve_blocks: self.domains.iter().map(Domain::reserve_blocks).sum(),
-            pages_per_block: u64::from(self.pages_per_block),
-            logical_pages: self.logical_pages,
-        }
-    }
-
-    fn check_invariants(&self) {
-        self.check();
-    }
-}
-
-impl<D: FlashDevice> Deferral for PageMap<D> {
-    /// The room of the fullest plane with static allocation, as if every write went there.
-    fn quiet_room(&self) -> Option<QuietRoom> {
-        let least = |a: QuietRoom, b: QuietRoom| QuietRoom {
-            now_pages: a.now_pages.min(b.now_pages),
-            least_pages: a.least_pages.min(b.least_pages),
-        };
-        let mut rooms = self.domains.iter().map(Domain::quiet_room);
-        let first = rooms.next()??;
-        rooms.try_fold(first, |sum, room| room.map(|room| least(sum, room)))
-    }
-
-    fn defer_collection(&mut self, deferred: bool, at: SimTime) -> FtlResult<()> {
-        self.rules.deferred = deferred;
-        for domain in 0..self.domains.len() {
-            self.domains[domain].defer(deferred);
-            let marks = &self.domains[domain].marks;
-            assert!(marks.trigger_pages >= marks.floor_pages(false), "deferred {deferred}: {marks:?}");
-            if self.domains[domain].counts.free_pages < self.domains[domain].marks.trigger_pages {
-                self.reclaim(domain, logs::HOST, 0, at)?;
-            }
-        }
-        Ok(())
     }
 }

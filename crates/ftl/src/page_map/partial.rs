@@ -16,7 +16,7 @@ impl<D: FlashDevice> PageMap<D> {
         mut data: Option<&mut [u8]>,
         at: SimTime,
     ) -> FtlResult<Token> {
-        let mut issue = Issue::new(at, Cause::Host);
+        let mut issue = Issue::new(at, Cause::Host).after(self.find_entries(extent, at)?);
         let mut done = Token::NONE;
         // The last page: while one before it is read the next is on its way. 0 where no bytes are read.
         let moves_data = data.is_some() && !self.buffer.is_empty();
@@ -114,6 +114,8 @@ impl<D: FlashDevice> PageMap<D> {
         let stores_data = !buffer.is_empty();
         if kept != 0 && self.rules.rmw {
             let kept_bytes = kept.count_ones() * sector_bytes;
+            let page = Extent::new(u64::from(span.lpn.0) * u64::from(self.page_bytes), 1);
+            issue = issue.after(self.find_entries(page, at)?);
             let read = self.device.read(old, kept_bytes, stores_data.then_some(&mut *buffer), issue)?;
             issue = issue.after(unless_lost(old, read)?);
             transfer = (transfer + kept_bytes).min(self.page_bytes);

@@ -53,6 +53,12 @@ impl BlockLists {
         self.append(list, block);
     }
 
+    /// Whether a block is in a list.
+    #[inline]
+    pub fn is_linked(&self, block: u32) -> bool {
+        self.nodes[block as usize].next != block
+    }
+
     /// The block that was appended first.
     #[inline]
     pub fn first(&self, list: u32) -> Option<u32> {

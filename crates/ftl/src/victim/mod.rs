@@ -9,7 +9,7 @@ mod cost_benefit;
 mod d_choices;
 mod fifo;
 mod greedy;
-mod lists;
+pub(crate) mod lists;
 mod random;
 
 pub use d_choices::{D, SEED};

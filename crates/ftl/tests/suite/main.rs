@@ -10,6 +10,7 @@ mod golden;
 mod journal;
 mod order;
 mod page_map;
+mod paged;
 mod reclaim_groups;
 mod slc;
 mod streams;
