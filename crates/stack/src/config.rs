@@ -16,8 +16,8 @@ use crate::journal::JournalKeys;
 pub use crate::keys::{ConfigError, Result};
 use crate::keys::{flat, shape, table_of, take_table, text_of};
 use crate::kinds::{
-    KINDS, STACK, StackKind, VECTOR, ZONE, f2fs as f2fs_kind, host_ftl, kind_of, oftl, pblk, vector, xfs,
-    zone, zone_files,
+    KINDS, STACK, StackKind, VECTOR, ZONE, ext, f2fs as f2fs_kind, host_ftl, kind_of, oftl, pblk, vector,
+    xfs, zone, zone_files,
 };
 use crate::partition::Partition;
 pub use crate::timing::TIMING;
@@ -248,6 +248,8 @@ impl StackConfig {
     pub(crate) fn files(&self) -> Below {
         match self.stack.info.name {
             _ if self.stores_objects() => Below::Objects,
+            name if name == ext::DATA_JOURNAL.info.name => Below::DataJournal,
+            name if name == ext::ATOMIC.info.name => Below::Atomic,
             name if name == xfs::KIND.info.name => Below::Xfs,
             _ => Below::Ext4,
         }

@@ -3,6 +3,7 @@
 use crate::config::{ConfigError, StackConfig, Typed};
 use crate::flash::BuildOptions;
 use crate::interfaces::{INTERFACES, Place};
+use crate::kinds::ext;
 use crate::mapped::{LostPage, lost_pages};
 use crate::stacks::{OnDevice, Over, build_in_memory, over, stack_of};
 use crate::{caching, memory};
@@ -96,13 +97,15 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
 
 /// Refuses stacks that only replays can use.
 fn refuse_without_bytes(config: &StackConfig) -> Result<(), ConfigError> {
-    if !config.has_file_system() {
+    let name = config.stack.info.name;
+    let reason = if name == ext::ATOMIC.info.name {
+        "no server has atomic writes of several pages: expected replay or compare, or --stack oftl, whose writes are atomic"
+    } else if config.has_file_system() {
+        "f2fs keeps no bytes: expected replay or compare, or --stack zone-files for files on zones"
+    } else {
         return Ok(());
-    }
-    Err(ConfigError::Unsuited(format!(
-        "stack.kind = {}: f2fs keeps no bytes: expected replay or compare, or --stack zone-files for files on zones",
-        config.stack.info.name
-    )))
+    };
+    Err(ConfigError::Unsuited(format!("stack.kind = {name}: {reason}")))
 }
 
 /// The configuration in an image, as if it had been typed.

@@ -1,10 +1,11 @@
 //! Metadata of the file system: which blocks change, when the journal takes them, when they go home.
 //!
 //! Modelled after ext4 with an ordinary (ordered) journal and nothing of its layout but the kinds of block:
-//! inodes of 256 B, sixteen to a block; bitmaps of one block for 32,768 blocks or inodes; eighty entries to a
-//! directory block. A transaction is written as one descriptor block, the changed blocks and one commit
-//! block, one after the other in a ring. Changed blocks go home when dirty for the expiry time, or all at
-//! once when the ring is three quarters full. A block that changed again waits for its next transaction.
+//! inodes of 256 B, sixteen to a block; bitmaps of one block for 32,768 blocks or inodes; eighty entries to
+//! a directory block. A transaction is written as a descriptor block for each 508 blocks, the changed
+//! blocks and one commit block, one after the other in a ring. Changed blocks go home when dirty for the
+//! expiry time, or all at once when the ring is three quarters full. A block that changed again waits for
+//! its next transaction.
 
 use nandscape_core::BlockKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const INODES_PER_BLOCK: u64 = 16;
 const BITS_PER_BLOCK: u64 = 32_768;
 const ENTRIES_PER_BLOCK: u64 = 80;
+/// Blocks that a descriptor block lists, by tags of 8 bytes.
+const TAGS_PER_BLOCK: u64 = 508;
 /// Directories are told apart by this many blocks each.
 const DIRECTORY_SPAN: u64 = 1 << 32;
 
@@ -38,6 +41,12 @@ pub(crate) enum Change {
         start: u64,
         len: u64,
     },
+    /// Blocks of a file have new data, which go through the journal.
+    Data {
+        file: u32,
+        start: u64,
+        len: u64,
+    },
 }
 
 #[derive(Clone, Debug, Default)]
@@ -52,6 +61,8 @@ pub(crate) struct Journal {
     ring_blocks: u64,
     head: u64,
     used: u64,
+    /// Whose data a block holds that went through the journal.
+    owners: BTreeMap<u64, u32>,
     inodes: BTreeSet<u64>,
     next_inode: u64,
     directories: BTreeMap<String, u64>,
@@ -116,7 +127,33 @@ impl Journal {
                 }
                 dirty(BlockKind::GroupDescriptors, 0);
             }
+            Change::Data { file, start, len } => {
+                for block in start..start + len {
+                    dirty(BlockKind::FileData, block);
+                    self.owners.insert(block, file);
+                }
+            }
         }
+    }
+
+    /// Blocks with data were freed: what of them is in the journal does not go home.
+    pub(crate) fn revoke(&mut self, start: u64, len: u64) {
+        for block in start..start + len {
+            if self.owners.remove(&block).is_some() {
+                self.uncommitted.remove(&(BlockKind::FileData, block));
+                self.committed.remove(&(BlockKind::FileData, block));
+            }
+        }
+    }
+
+    /// Whose data a block holds; 0 for metadata.
+    pub(crate) fn owner(&self, key: &Key) -> u32 {
+        if key.0 == BlockKind::FileData { self.owners.get(&key.1).copied().unwrap_or(0) } else { 0 }
+    }
+
+    /// What changed since the last commit, where transactions go home at once.
+    pub(crate) fn take_changed(&mut self) -> Vec<Key> {
+        std::mem::take(&mut self.uncommitted).into_iter().collect()
     }
 
     /// Whether nothing waits for a commit.
@@ -130,7 +167,7 @@ impl Journal {
 
     /// Whether the next transaction must wait for a checkpoint.
     pub(crate) fn needs_checkpoint(&self) -> bool {
-        self.used + self.uncommitted.len() as u64 + 2 > self.ring_blocks / 4 * 3
+        self.used + self.transaction_blocks() > self.ring_blocks / 4 * 3
     }
 
     /// Puts the changed blocks into the journal; gives the runs of the ring that are written, in order.
@@ -139,7 +176,7 @@ impl Journal {
             return Vec::new();
         }
         // Larger transactions than the ring are several; what they write is the same.
-        let blocks = (self.uncommitted.len() as u64 + 2).min(self.ring_blocks);
+        let blocks = self.transaction_blocks();
         for key in std::mem::take(&mut self.uncommitted) {
             self.committed.entry(key).or_insert(now);
         }
@@ -154,6 +191,12 @@ impl Journal {
             left -= part;
         }
         written
+    }
+
+    /// Blocks that the next transaction takes in the journal.
+    fn transaction_blocks(&self) -> u64 {
+        let changed = self.uncommitted.len() as u64;
+        changed + changed.div_ceil(TAGS_PER_BLOCK) + 1
     }
 
     fn ring_at(&self, mut position: u64) -> (u64, u64) {

@@ -11,7 +11,8 @@
 //!   block if that is free, else by first or next fit, else the longest free run. Overwrites stay in place.
 //!   Truncation, punching and deletion free blocks and, if wanted, discard them at once.
 //! * **Metadata** (optional): an ordered journal in the manner of ext4. `fsync` commits what changed,
-//!   `fdatasync` only if the file's size or blocks changed; what is left is committed every interval.
+//!   `fdatasync` only if the file's size or blocks changed; what is left is committed every interval. Or a
+//!   journal of data and metadata, or none, on a device with atomic writes ([`Transactions`]).
 //!
 //! Over a store of objects ([`Below::Objects`]) only the page cache is left, and each file is an object.
 //!
@@ -27,7 +28,7 @@ mod output;
 mod space;
 
 pub use names::FileNames;
-pub use op::{Below, FileOp, FileOpKind, FsError, FsOptions};
+pub use op::{Below, FileOp, FileOpKind, FsError, FsOptions, Transactions};
 pub use space::Fit;
 
 use crate::hints::{F_SET_RW_HINT, Hints, OpenFile};
@@ -103,7 +104,8 @@ impl FileSystem {
         let mut space = Space::new(blocks, options.fit, options.align / BLOCK);
         let journal = |bytes: u64| {
             let mut ring = Vec::new();
-            let mut left = (bytes / BLOCK).max(8);
+            let is_atomic = options.transactions == Transactions::Atomic;
+            let mut left = if is_atomic { 0 } else { (bytes / BLOCK).max(8) };
             while left > 0 {
                 let full = FsError::Full { needed: left, free: space.free };
                 let (start, len) = space.allocate(None, left).ok_or(full)?;
@@ -229,20 +231,25 @@ impl FileSystem {
             }
             self.now = self.now.max(self.next_look);
             self.next_look = self.next_look.saturating_add(interval);
-            let Some(due) = self.now.checked_sub(self.options.expire_ns) else {
-                self.commit()?;
-                continue;
-            };
+            let due = self.now.checked_sub(self.options.expire_ns);
+            // A transaction takes the data that were written during it.
+            let due_data = if self.journals_data() { Some(self.now) } else { due };
             while let Some(&(since, file)) = self.oldest.first()
-                && since <= due
+                && due_data.is_some_and(|due| since <= due)
             {
                 self.write_out(file, 0, u64::MAX)?;
             }
             self.commit()?;
-            let home = self.journal.as_mut().map(|journal| journal.checkpoint(due)).unwrap_or_default();
-            self.write_home(&home)?;
+            if let (Some(due), Some(journal)) = (due, &mut self.journal) {
+                let home = journal.checkpoint(due);
+                self.write_home(&home)?;
+            }
         }
         Ok(())
+    }
+
+    fn journals_data(&self) -> bool {
+        self.journal.is_some() && self.options.transactions == Transactions::DataJournal
     }
 
     fn change(&mut self, change: Change) {
@@ -375,7 +382,11 @@ impl FileSystem {
                 let file = self.file(number);
                 let (piece, writer) = (file.extents.piece(block, stop), file.writer);
                 let disk = piece.disk.expect("mapped above");
-                self.emit(TraceOp::Write, BlockKind::FileData, number, writer, disk, piece.len);
+                if self.journals_data() {
+                    self.change(Change::Data { file: number, start: disk, len: piece.len });
+                } else {
+                    self.emit(TraceOp::Write, BlockKind::FileData, number, writer, disk, piece.len);
+                }
                 block += piece.len;
             }
         }
@@ -399,8 +410,9 @@ impl FileSystem {
             self.ask(TraceOp::ObjectFlush, number, 0, 0);
             return Ok(());
         }
+        let journals_data = self.journals_data();
         let file = self.file(number);
-        if if with_metadata { file.has_changed } else { file.has_new_blocks } {
+        if journals_data || if with_metadata { file.has_changed } else { file.has_new_blocks } {
             self.commit()?;
         }
         self.flush();
@@ -417,6 +429,11 @@ impl FileSystem {
         self.file(number).extents.remove(from, end, |disk, len| freed.push((disk, len)));
         for (disk, len) in freed {
             self.space.release(disk, len);
+            if self.journals_data()
+                && let Some(journal) = &mut self.journal
+            {
+                journal.revoke(disk, len);
+            }
             self.change(Change::Blocks { start: disk, len });
             if self.options.discard {
                 self.emit(TraceOp::Trim, BlockKind::FileData, number, 0, disk, len);

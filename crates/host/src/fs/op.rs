@@ -60,10 +60,26 @@ pub enum Below {
     /// A volume of blocks as ext4 has it: the model finds places and writes metadata.
     #[default]
     Ext4,
+    /// The same with the data in the journal, too, as ext3 and ext4 have it with `data=journal`.
+    DataJournal,
+    /// The same without a journal, on a device that writes a transaction whole or not at all.
+    Atomic,
     /// The same as XFS has it: allocation groups, and what is freed is not discarded.
     Xfs,
     /// A store of objects, one for each file, which does that itself.
     Objects,
+}
+
+/// How a transaction reaches the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transactions {
+    /// Data at home, then the metadata in the journal.
+    #[default]
+    Ordered,
+    /// Data and metadata in the journal, and both at home later.
+    DataJournal,
+    /// Data and metadata at home, by one atomic write of the device.
+    Atomic,
 }
 
 /// How the model behaves.
@@ -93,6 +109,8 @@ pub struct FsOptions {
     pub reads: bool,
     /// Bytes of the journal; `None` writes no metadata at all.
     pub journal: Option<u64>,
+    /// What the journal is used for.
+    pub transactions: Transactions,
     /// Largest request in bytes.
     pub largest_request: u64,
     /// Delete every file at the end.
@@ -105,6 +123,8 @@ impl FsOptions {
         let usual = Self { below, ..Self::default() };
         match below {
             Below::Ext4 => usual,
+            Below::DataJournal => Self { transactions: Transactions::DataJournal, ..usual },
+            Below::Atomic => Self { transactions: Transactions::Atomic, ..usual },
             Below::Xfs => Self { fit: Fit::Groups, discard: false, ..usual },
             Below::Objects => Self { journal: None, ..usual },
         }
@@ -125,6 +145,7 @@ impl Default for FsOptions {
             discard: true,
             reads: false,
             journal: Some(16 << 20),
+            transactions: Transactions::Ordered,
             largest_request: 1 << 20,
             delete_at_end: false,
         }

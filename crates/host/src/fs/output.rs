@@ -1,7 +1,7 @@
 //! What comes out of the model: transactions of the journal, metadata going home, requests.
 
 use super::journal::Key;
-use super::{BLOCK, FileSystem, FsError, Placed};
+use super::{BLOCK, FileSystem, FsError, Placed, Transactions};
 use nandscape_core::{BlockKind, IoRecord, SimTime, TraceOp};
 
 impl FileSystem {
@@ -15,6 +15,10 @@ impl FileSystem {
         if journal.is_committed() {
             return Ok(());
         }
+        if self.options.transactions == Transactions::Atomic {
+            let changed = journal.take_changed();
+            return self.write_home(&changed);
+        }
         let home = if journal.needs_checkpoint() { journal.empty_ring() } else { Vec::new() };
         let written = journal.commit(self.now);
         self.write_home(&home)?;
@@ -24,12 +28,15 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Writes metadata blocks where they live.
+    /// Writes metadata blocks, and data that went through the journal, where they live.
     pub(super) fn write_home(&mut self, keys: &[Key]) -> Result<(), FsError> {
         let mut blocks = Vec::with_capacity(keys.len());
         for key in keys {
             let Some(journal) = &mut self.journal else { return Ok(()) };
-            let home = if let Some(&home) = journal.homes.get(key) {
+            let owner = journal.owner(key);
+            let home = if key.0 == BlockKind::FileData {
+                key.1
+            } else if let Some(&home) = journal.homes.get(key) {
                 home
             } else {
                 let full = FsError::Full { needed: 1, free: self.space.free };
@@ -37,11 +44,12 @@ impl FileSystem {
                 journal.homes.insert(*key, home);
                 home
             };
-            blocks.push((home, key.0));
+            blocks.push((home, key.0, owner));
         }
         blocks.sort_unstable();
-        for (home, kind) in blocks {
-            self.emit(TraceOp::Write, kind, 0, 0, home, 1);
+        for (home, kind, file) in blocks {
+            let writer = self.files.get(&file).map_or(0, |file| file.writer);
+            self.emit(TraceOp::Write, kind, file, writer, home, 1);
         }
         Ok(())
     }

@@ -169,8 +169,8 @@ fn fsync_commits_what_changed_and_fdatasync_only_new_blocks() {
     fs.apply(&op(0, Create, 1, 0, 0)).unwrap();
     fs.apply(&op(0, Write, 1, 0, BLOCK)).unwrap();
     fs.apply(&op(0, Fsync, 1, 0, 0)).unwrap();
-    // Superblock, inode, its bitmap, descriptors, directory, block bitmap: six blocks between descriptor and
-    // commit.
+    // Superblock, inode, its bitmap, descriptors, directory, block bitmap: six blocks between descriptor
+    // and commit.
     assert_eq!(kinds(&mut fs), BTreeMap::from([(BlockKind::FileData, 1), (BlockKind::Journal, 8)]));
     fs.apply(&op(1, Write, 1, 0, BLOCK)).unwrap();
     fs.apply(&op(1, Fdatasync, 1, 0, 0)).unwrap();
@@ -223,12 +223,65 @@ fn every_kind_of_metadata_is_written_and_hints_and_names_reach_the_requests() {
     assert_eq!(seen.len(), BlockKind::ALL.len(), "{seen:?}");
 }
 
+/// Blocks of data and of metadata at home, and blocks of the journal, for some operations.
+fn written(transactions: Transactions, ops: &[FileOp]) -> [u64; 3] {
+    let options = FsOptions { transactions, ..FsOptions::default() };
+    let mut fs = FileSystem::new(options, FileNames::default()).unwrap();
+    let mut counts = [0; 3];
+    for op in ops {
+        fs.apply(op).unwrap();
+        while let Some(record) = fs.next_request().filter(|record| record.op != TraceOp::Trim) {
+            let kind = match fs.origin().kind {
+                BlockKind::FileData => 0,
+                BlockKind::Journal => 2,
+                _ => 1,
+            };
+            counts[kind] += record.len / BLOCK;
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_transaction_is_written_once_or_twice_or_with_its_data() {
+    use FileOpKind::*;
+    let mut ops = vec![op(0, Create, 1, 0, 0), op(0, Write, 1, 0, 8 * BLOCK), op(1, Fsync, 1, 0, 0)];
+    // Superblock, inode table and bitmap, descriptors, directory, block bitmap.
+    let metadata = 6;
+    assert_eq!(written(Transactions::Ordered, &ops), [8, 0, metadata + 2]);
+    assert_eq!(written(Transactions::DataJournal, &ops), [0, 0, 8 + metadata + 2]);
+    assert_eq!(written(Transactions::Atomic, &ops), [8, metadata, 0]);
+    ops.push(op(100, Open, 2, 0, 0));
+    assert_eq!(written(Transactions::Ordered, &ops), [8, metadata, metadata + 2]);
+    assert_eq!(written(Transactions::DataJournal, &ops), [8, metadata, 8 + metadata + 2]);
+    assert_eq!(written(Transactions::Atomic, &ops), [8, metadata, 0]);
+}
+
+#[test]
+fn data_in_the_journal_take_each_interval_and_do_not_go_home_once_they_are_deleted() {
+    use FileOpKind::*;
+    let ops = [
+        op(0, Create, 1, 0, 0),
+        op(0, Write, 1, 0, 600 * BLOCK),
+        op(0, Create, 2, 0, 0),
+        op(0, Write, 2, 0, BLOCK),
+        op(7, Delete, 1, 0, 0),
+        op(100, Open, 3, 0, 0),
+    ];
+    let [data, _, journal] = written(Transactions::DataJournal, &ops);
+    assert_eq!(data, 1, "file 2 alone goes home");
+    // At 5 s: 601 blocks of data, 6 of metadata, two descriptors and a commit. At 10 s the deletion: inode
+    // table and bitmap, descriptors, directory, block bitmap, and two more.
+    assert_eq!(journal, 601 + 6 + 2 + 1 + 5 + 2);
+    assert_eq!(written(Transactions::Ordered, &ops)[0], 1, "nothing of file 1 is ever written");
+}
+
 /// Random operations: no two files ever share a block, what is written last is what the volume holds, and
 /// trims free exactly what no file has any more.
 #[test]
 fn the_volume_always_holds_what_the_files_do() {
     use FileOpKind::*;
-    for seed in 0..12 {
+    for seed in 0..36 {
         let mut rng = seeded(seed);
         let options = FsOptions {
             size: Some((8 << 20) + 400 * BLOCK),
@@ -236,6 +289,8 @@ fn the_volume_always_holds_what_the_files_do() {
             write_back: seed % 3 > 0,
             dirty_limit: 40 * BLOCK,
             journal: (seed % 4 > 0).then_some(8 << 20),
+            transactions: [Transactions::Ordered, Transactions::DataJournal, Transactions::Atomic]
+                [seed as usize / 12],
             largest_request: 8 * BLOCK,
             delete_at_end: true,
             ..FsOptions::default()
@@ -293,8 +348,8 @@ fn the_volume_always_holds_what_the_files_do() {
         fs.out.retain(|placed| placed.record.op != TraceOp::Flush);
         let left = drain(&mut fs);
         assert!(left.values().all(|file| *file == 0), "seed {seed}: files left behind");
-        let metadata =
-            fs.journal.as_ref().map_or(0, |journal| journal.homes.len() as u64 + (8 << 20) / BLOCK);
+        let ring = if options.transactions == Transactions::Atomic { 0 } else { (8 << 20) / BLOCK };
+        let metadata = fs.journal.as_ref().map_or(0, |journal| journal.homes.len() as u64 + ring);
         assert_eq!(fs.space.free + metadata, (8 << 20) / BLOCK + 400, "seed {seed}");
         assert_eq!(fs.dirty_blocks, 0);
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod directed;
 pub(crate) mod dm_zoned;
+pub(crate) mod ext;
 pub(crate) mod f2fs;
 pub(crate) mod host_ftl;
 pub(crate) mod oftl;
@@ -51,6 +52,8 @@ pub(crate) const BLOCK: StackKind = StackKind {
 /// Every kind, the default first.
 pub static KINDS: &[StackKind] = &[
     BLOCK,
+    ext::DATA_JOURNAL,
+    ext::ATOMIC,
     xfs::KIND,
     directed::STREAMS,
     directed::FDP,
@@ -69,6 +72,8 @@ pub static KINDS: &[StackKind] = &[
 
 const NAMES: &[&str] = &[
     BLOCK.info.name,
+    ext::DATA_JOURNAL.info.name,
+    ext::ATOMIC.info.name,
     xfs::KIND.info.name,
     directed::STREAMS.info.name,
     directed::FDP.info.name,
@@ -107,9 +112,9 @@ pub(crate) fn kind_of(params: &Params) -> &'static StackKind {
 impl StackKind {
     /// Whether it is a block device of the drive itself, with or without directives.
     pub(crate) fn is_drive(&self) -> bool {
-        [BLOCK, xfs::KIND, directed::STREAMS, directed::FDP, f2fs::KIND]
-            .map(|kind| kind.info.name)
-            .contains(&self.info.name)
+        let of_device = [BLOCK, ext::DATA_JOURNAL, ext::ATOMIC, xfs::KIND];
+        let with_more = [directed::STREAMS, directed::FDP, f2fs::KIND];
+        of_device.iter().chain(&with_more).any(|kind| kind.info.name == self.info.name)
     }
 
     /// Whether a cache can stand over it.

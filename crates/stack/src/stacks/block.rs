@@ -2,9 +2,11 @@
 
 use super::{Over, StackEntry};
 use crate::flash::{divided, subsystem};
-use crate::kinds::{BLOCK, StackKind, directed, f2fs, xfs};
+use crate::kinds::{BLOCK, StackKind, directed, ext, f2fs, xfs};
 
 pub const ENTRY: StackEntry = of(&BLOCK);
+pub const DATA_JOURNAL: StackEntry = of(&ext::DATA_JOURNAL);
+pub const ATOMIC: StackEntry = of(&ext::ATOMIC);
 pub const XFS: StackEntry = of(&xfs::KIND);
 pub const STREAMS: StackEntry = of(&directed::STREAMS);
 pub const FDP: StackEntry = of(&directed::FDP);

@@ -55,6 +55,8 @@ pub(crate) enum Over {
 /// Every stack, in the order of [`crate::kinds::KINDS`].
 pub static STACKS: &[StackEntry] = &[
     block::ENTRY,
+    block::DATA_JOURNAL,
+    block::ATOMIC,
     block::XFS,
     block::STREAMS,
     block::FDP,

@@ -10,7 +10,9 @@ use crate::gate::{Clock, Gate};
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use crate::options::BoxReader;
 use nandscape_core::{IoRecord, Origin, Params, SimTime, TraceOp, TraceReader, WorkloadInfo, keys, units};
-use nandscape_host::fs::{Below, FileNames, FileOp, FileOpKind, FileSystem, Fit, FsError, FsOptions};
+use nandscape_host::fs::{
+    Below, FileNames, FileOp, FileOpKind, FileSystem, Fit, FsError, FsOptions, Transactions,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// What follows the name of a format where its files are objects.
@@ -34,6 +36,9 @@ keys! {
     pub(super) DIRTY: u64 = size(4096, 1 << 49) or "256MiB",
         "dirty bytes beyond which the oldest files are written back";
     pub(super) JOURNAL: String = text() or "16MiB", "bytes of the journal of metadata; none: no metadata is written";
+    pub(super) DATA: Option<String> = choice(&["ordered", "journal", "atomic"]),
+        "ordered: data, then metadata in the journal; journal: both in the journal, and at home later; atomic: no journal, \
+         each transaction is one atomic write of the device; absent: as the stack says (data-journal, atomic), else ordered";
     pub(super) DISCARD: Option<bool> = flag(), "discard freed blocks; absent: unless the stack is xfs";
     pub(super) READS: String = choice(&["none", "all"]) or "none",
         "all: reads go to the device; none: the page cache holds everything";
@@ -73,6 +78,12 @@ fn options(params: &Params, below: Below) -> Result<FsOptions, String> {
         discard: params.get(DISCARD).unwrap_or(usual.discard),
         reads: params.get(READS) == "all",
         journal,
+        transactions: match params.get(DATA) {
+            Some("ordered") => Transactions::Ordered,
+            Some("journal") => Transactions::DataJournal,
+            Some(_) => Transactions::Atomic,
+            None => usual.transactions,
+        },
         largest_request: params.get(REQUEST),
         delete_at_end: params.get(END) == "delete",
     })

@@ -20,7 +20,9 @@ use crate::fields::{decimal, split, whole, whole32};
 use crate::gate::Clock;
 use crate::lines::{LONGEST_LINE, LineError, Lines};
 use crate::options::BoxReader;
-use file_model::{CACHE, DIRTY, DISCARD, END, EXPIRE, FIT, INTERVAL, JOURNAL, LEVEL, READS, REQUEST, SIZE};
+use file_model::{
+    CACHE, DATA, DIRTY, DISCARD, END, EXPIRE, FIT, INTERVAL, JOURNAL, LEVEL, READS, REQUEST, SIZE,
+};
 use nandscape_core::{Info, Params, SimTime, keys};
 use nandscape_host::fs::{FileNames, FileOp, FileOpKind};
 use std::collections::VecDeque;
@@ -35,7 +37,7 @@ keys! { PARAMS:
     LEVEL;
     FILES: Option<String> = text(),
         "table of paths (file,path); absent: X.files.csv beside X.ops.csv; none: no paths";
-    SIZE; FIT; CACHE; EXPIRE; INTERVAL; DIRTY; JOURNAL; DISCARD; READS; REQUEST; END;
+    SIZE; FIT; CACHE; EXPIRE; INTERVAL; DIRTY; JOURNAL; DATA; DISCARD; READS; REQUEST; END;
 }
 
 pub const ENTRY: Format = Format {

@@ -26,7 +26,7 @@ mod tests;
 
 use super::file_model::{self, Calls, Step};
 use super::file_model::{
-    CACHE, DIRTY, DISCARD, END, EXPIRE, FIT, INTERVAL, JOURNAL, LEVEL, READS, REQUEST, SIZE,
+    CACHE, DATA, DIRTY, DISCARD, END, EXPIRE, FIT, INTERVAL, JOURNAL, LEVEL, READS, REQUEST, SIZE,
 };
 use super::{Confidence, Format, Head, Input};
 use crate::gate::Clock;
@@ -44,7 +44,7 @@ keys! { PARAMS:
         "directories whose files belong to the recording, apart by ':'; absent: all but those of programs and their \
          settings (/usr, /lib, /bin, /etc, ...), /run, /dev, /proc and /sys";
     CWD: Option<String> = text(), "working directory of the first process, where the recording does not have it";
-    LEVEL; SIZE; FIT; CACHE; EXPIRE; INTERVAL; DIRTY; JOURNAL; DISCARD; READS; REQUEST; END;
+    LEVEL; SIZE; FIT; CACHE; EXPIRE; INTERVAL; DIRTY; JOURNAL; DATA; DISCARD; READS; REQUEST; END;
 }
 
 pub const ENTRY: Format = Format {
