@@ -241,6 +241,9 @@ fn a_store_of_files_is_no_block_device_and_a_block_device_no_store_of_files() {
     fails(&["serve", "fuse", "--mount", &mount, "--stack", "f2fs", "--scale", "1/16"], 2, &no_bytes);
     fails(&["serve", "nbd", "--stack", "f2fs-zones", "--scale", "1/16"], 2, &no_bytes);
     fails(&["image", "create", &image, "--stack", "f2fs", "--scale", "1/16"], 2, &no_bytes);
+    let no_atomic = ["stack.kind = atomic", "no server has atomic writes", "replay or compare"];
+    fails(&["serve", "nbd", "--stack", "atomic", "--scale", "1/16"], 2, &no_atomic);
+    fails(&["image", "create", &image, "--stack", "atomic", "--scale", "1/16"], 2, &no_atomic);
     let on_files = ["replay", "lsm:span=1MiB", "--stack", "zone-files", "--set", "f2fs.mode=lfs"];
     fails(&on_files, 2, &["f2fs.mode: with stack.kind = zone-files", "f2fs-zones"]);
     assert!(

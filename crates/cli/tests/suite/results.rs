@@ -68,7 +68,7 @@ fn of_every_kind(folder: &Path) -> Vec<(String, Value)> {
     let kinds: [(&str, Vec<&str>); 16] = [
         ("plain", vec!["replay", load, "--detail", "--precondition", "fill", "--config", "small.toml"]),
         ("slc", vec!["replay", load, "--device", "client-tlc", "--scale", "1/64"]),
-        ("map on flash", vec!["replay", load, "--config", "small.toml", "--set", "ftl.map_cache=16KiB"]),
+        ("map on flash", vec!["replay", load, "--config", "small.toml", "--set", "ftl.map_cache=5%"]),
         ("compare", vec!["compare", load, "--ftl", "page-map,pm-gcl", "--config", "small.toml"]),
         ("seeds", vec!["compare", load, "--seed", "1..3", "--ftl", "page-map", "--config", "small.toml"]),
         ("jobs", vec!["replay", "two.fio", "--config", "small.toml"]),

@@ -12,9 +12,10 @@ pub(super) const ENTRY_BYTES: u64 = size_of::<Ppn>() as u64;
 pub(super) const CHANGE_BYTES: u64 = 8;
 
 keys! {
-    pub(super) MAP_CACHE: Option<u64> = size(512, 1 << 40),
-        "memory of the controller for the map, which then lies on the flash: half for changes that are not \
-         written yet, half for entries that were read; absent: the whole map is in memory";
+    pub(super) MAP_CACHE: Option<f64> = share(),
+        "share of the map (4 bytes a page) that the controller has memory for; the map lies on the flash then, \
+         and half of the memory is for changes that are not written yet, half for entries that were read; absent: \
+         the whole map is in memory";
     pub(super) MAP_COMMIT: Option<Commit> = word(),
         "the translation page that is written when the changes fill their half of map_cache: largest, with the \
          most changes, or lazy, whose first change is the oldest, as LazyFTL does; absent: largest";
@@ -52,7 +53,7 @@ impl MapMemory {
         geometry: &Geometry,
         host_pages: u32,
     ) -> Result<Option<MapMemory>, ParamError> {
-        let Some(bytes) = params.get(MAP_CACHE) else {
+        let Some(share) = params.get(MAP_CACHE) else {
             return match params.get(MAP_COMMIT) {
                 None => Ok(None),
                 Some(_) => Err(params.error(MAP_COMMIT, "no such key without ftl.map_cache")),
@@ -61,18 +62,20 @@ impl MapMemory {
         // Whole lines, whose numbers in a translation page are 16-bit.
         let entries = (geometry.page_bytes / ENTRY_BYTES as u32).min(1 << 16) / LINE * LINE;
         let pages = host_pages.div_ceil(entries.max(1));
-        let least = (u64::from(pages) * CHANGE_BYTES).max(LINE_BYTES) * 2;
+        let map_bytes = (u64::from(host_pages) * ENTRY_BYTES) as f64;
+        let bytes = (share * map_bytes) as u64;
+        let least = u64::from(pages) * CHANGE_BYTES * 2;
         if entries == 0 || bytes < least {
-            let expected = format!(
-                "at least {least} bytes on this device, for one change of each of {pages} translation pages"
-            );
+            // Rounded up, so that what it names is enough.
+            let percent = (least as f64 / map_bytes * 1e4 + 1.0).ceil() / 100.0;
+            let expected = format!("at least {percent}%: one change for each of {pages} translation pages");
             return Err(params.error(MAP_CACHE, expected));
         }
         Ok(Some(MapMemory {
             pages,
             entries,
             change_room: bytes / 2 / CHANGE_BYTES,
-            line_room: (bytes / 2 / LINE_BYTES).min(u64::from(host_pages.div_ceil(LINE))) as u32,
+            line_room: (bytes / 2 / LINE_BYTES).clamp(1, u64::from(host_pages.div_ceil(LINE))) as u32,
             commit: params.get(MAP_COMMIT).unwrap_or(Commit::Largest),
         }))
     }

@@ -408,7 +408,7 @@ mod tests {
         let timing = Timing { read_ns, program_ns, erase_ns, command_ns, channel_bytes_per_s: 1 << 30 };
         let capabilities = Capabilities { stores_data: true, ..Capabilities::default() };
         let nand = Nand::new(geometry, &NandOptions { capabilities, ..NandOptions::default() }).unwrap();
-        let typed = [("capacity", "16MiB"), ("map_cache", "2KiB"), ("map_commit", "lazy")];
+        let typed = [("capacity", "16MiB"), ("map_cache", "12.5%"), ("map_commit", "lazy")];
         let typed = typed.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let params = Params::check(&INFO, "ftl.", &typed).unwrap();
         let mut layer = PageMap::new(Timed::new(nand, Serial::new(&geometry, &timing)), &params).unwrap();

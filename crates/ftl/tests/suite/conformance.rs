@@ -74,9 +74,9 @@ fn numbers(name: &str) -> Vec<Typed> {
                 ("slc_fold_after", "0ns"),
                 ("gc_frontier", "shared"),
             ],
-            &[("map_cache", "600")],
-            &[("map_cache", "600"), ("map_commit", "lazy"), ("gc_frontier", "shared"), ("victim", "fifo")],
-            &[("map_cache", "600"), ("streams", "1"), ("frontiers", "1")],
+            &[("map_cache", "50%")],
+            &[("map_cache", "50%"), ("map_commit", "lazy"), ("gc_frontier", "shared"), ("victim", "fifo")],
+            &[("map_cache", "50%"), ("streams", "1"), ("frontiers", "1")],
         ],
         _ => &[],
     };

@@ -51,7 +51,7 @@ fn meta(layer: &mut Layer) -> OpCounts {
 
 /// Host writes for each translation page that is written, without collection.
 fn batch(commit: &str, changes: u64) -> f64 {
-    let cache = (changes * 16).to_string();
+    let cache = (changes as f64 * 16.0 / 262_144.0).to_string();
     let pairs = [("capacity", "256MiB"), ("map_cache", cache.as_str()), ("map_commit", commit)];
     let mut layer = layer(1600, &pairs).unwrap();
     let pages = layer.logical_pages();
@@ -85,7 +85,7 @@ fn translation_pages_gather_as_many_changes_as_closed_forms_say() {
 #[test]
 fn changes_stay_in_their_share_while_collection_moves_pages() {
     for commit in ["largest", "lazy"] {
-        let pairs = [("op", "0.15"), ("map_cache", "64KiB"), ("map_commit", commit)];
+        let pairs = [("op", "0.15"), ("map_cache", "50%"), ("map_commit", commit)];
         let mut layer = layer(300, &pairs).unwrap();
         let pages = layer.logical_pages();
         let mut rng = seeded(3);
@@ -97,8 +97,8 @@ fn changes_stay_in_their_share_while_collection_moves_pages() {
         assert_eq!(device.counters().total(), device.tally().totals, "{commit}: the sum over causes");
         let most = layer.map_cache().unwrap().most_bytes;
         // Collection may change as many entries as a victim has before they can be written.
-        assert!(most <= (64 << 10) + 8 * 2 * 128, "{commit}: {most}");
         let cost = layer.cost();
+        assert!(most <= cost.map_table_bytes / 2 + 8 * 2 * 128, "{commit}: {most}");
         assert!(cost.dram_bytes < cost.map_table_bytes, "{commit}: {cost:?}");
         assert_eq!(layer.stats().live_pages, pages, "{commit}: translation pages are not the host's");
     }
@@ -106,7 +106,7 @@ fn changes_stay_in_their_share_while_collection_moves_pages() {
 
 #[test]
 fn a_read_waits_for_entries_that_are_not_in_memory() {
-    let pairs = [("capacity", "16MiB"), ("map_cache", "4KiB")];
+    let pairs = [("capacity", "16MiB"), ("map_cache", "25%")];
     let mut layer = layer(100, &pairs).unwrap();
     (0..4096).for_each(|page| write(&mut layer, page));
     let before = meta(&mut layer);
@@ -131,7 +131,7 @@ fn a_read_waits_for_entries_that_are_not_in_memory() {
 
 #[test]
 fn changes_that_wait_in_memory_are_found_there() {
-    let pairs = [("capacity", "16MiB"), ("map_cache", "4KiB")];
+    let pairs = [("capacity", "16MiB"), ("map_cache", "25%")];
     let mut layer = layer(100, &pairs).unwrap();
     (0..4096).for_each(|page| write(&mut layer, page));
     let before = meta(&mut layer);
@@ -143,7 +143,7 @@ fn changes_that_wait_in_memory_are_found_there() {
 
 #[test]
 fn a_trim_drops_translation_pages_and_changes_the_others() {
-    let pairs = [("capacity", "16MiB"), ("map_cache", "4KiB")];
+    let pairs = [("capacity", "16MiB"), ("map_cache", "25%")];
     let mut layer = layer(100, &pairs).unwrap();
     (0..4096).for_each(|page| write(&mut layer, page));
     let at = SimTime(u64::MAX / 2);
@@ -164,10 +164,10 @@ fn a_trim_drops_translation_pages_and_changes_the_others() {
 #[test]
 fn what_cannot_be_is_refused_by_key() {
     let refused = |pairs: &[(&str, &str)]| layer(100, pairs).unwrap_err();
-    let text = refused(&[("capacity", "16MiB"), ("map_cache", "512")]);
-    assert!(text.starts_with("ftl.map_cache = '512'") && text.contains("at least 536 bytes"), "{text}");
+    let text = refused(&[("capacity", "16MiB"), ("map_cache", "0.3%")]);
+    assert!(text.starts_with("ftl.map_cache = '0.3%'") && text.contains("at least 0.41%"), "{text}");
     let text = refused(&[("map_commit", "lazy")]);
     assert!(text.starts_with("ftl.map_commit = 'lazy'") && text.contains("ftl.map_cache"), "{text}");
-    let text = refused(&[("map_commit", "eager"), ("map_cache", "1MiB")]);
+    let text = refused(&[("map_commit", "eager"), ("map_cache", "2%")]);
     assert!(text.contains("largest, lazy"), "{text}");
 }

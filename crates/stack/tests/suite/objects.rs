@@ -106,6 +106,27 @@ fn stacks_that_are_called_alike_are_told_apart_and_file_systems_differ_in_discar
 }
 
 #[test]
+fn a_journal_of_data_writes_more_than_one_of_metadata_and_atomic_writes_need_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = file(folder.path(), "t.ops.csv", &recording(200, 20, 10));
+    let configs =
+        ["atomic", "block", "data-journal"].map(|stack| config(stack, &["workload.format=ops:journal=1MiB"]));
+    let loads = [recording.to_str().unwrap().to_owned()];
+    let runs = compare(&configs, &loads, CompareOptions::default(), &RunOptions::default()).unwrap();
+    let labels: Vec<&str> = runs.iter().map(|run| &*run.label).collect();
+    assert_eq!(labels, ["page-map with atomic", "page-map", "page-map with data-journal"]);
+    let [atomic, ordered, data] = [0, 1, 2].map(|number: usize| runs[number].result.host.write_bytes / PAGE);
+    // Each sync writes ten blocks and six or more of metadata; a journal adds descriptor and commit, and
+    // one of data the data.
+    assert!(atomic >= 200 * 10 && ordered >= atomic + 200 * 2, "{atomic} {ordered}");
+    assert!(data >= ordered + 20 * 10 && data >= 200 * 18, "{data} {ordered}");
+    // The same by the format, on any stack.
+    let typed = config("block", &["workload.format=ops:data=atomic"]);
+    let run = replay(&typed, &loads[0], &RunOptions::default()).unwrap();
+    assert_eq!(run.result.host.write_bytes / PAGE, atomic);
+}
+
+#[test]
 fn operations_on_objects_replay_from_the_native_csv() {
     let folder = tempfile::tempdir().unwrap();
     let text = "ts_us,op,offset,len,volume,hint\n0,c,0,0,5,2\n0,w,0,40960,5,2\n1,p,4096,8192,5,0\n2,f,0,0,5,0\n\
@@ -172,8 +193,8 @@ fn an_image_of_files_comes_back() {
     assert!(got[..10_000] == bytes);
 }
 
-/// A unit of the store holds more than the object: the kernel asks for what is behind the end of a file whose
-/// writes it gathers.
+/// A unit of the store holds more than the object: the kernel asks for what is behind the end of a file
+/// whose writes it gathers.
 #[test]
 fn a_read_behind_the_end_of_an_object_gives_no_bytes_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();

@@ -81,7 +81,7 @@ pub fn of(layer: &'static str) -> Vec<Setup<'static>> {
             ("page-map sectors", &[("op", "0.5"), ("background_gc", "true")], (2, 14, 4, 2048)),
             ("page-map wear", &[("op", "0.5"), ("wear", "static"), ("frontiers", "2")], (4, 10, 4, 512)),
             ("page-map slc", SLC, (2, 16, 8, 512)),
-            ("page-map map", &[("op", "0.8"), ("map_cache", "560")], TINY),
+            ("page-map map", &[("op", "0.8"), ("map_cache", "50%")], TINY),
             (
                 "page-map split",
                 &[("op", "0.8"), ("streams", "2"), ("frontiers", "1"), ("split", "auto")],
