@@ -342,6 +342,7 @@ impl<D: FlashDevice> PageMap<D> {
         let lpn = read.oob.lpn;
         debug_assert_eq!(self.map.get(lpn), page, "where {lpn:?} is, by the map");
         let data = stores_data.then_some(&*buffer);
+        let log = self.paged.as_ref().map_or(log, |paged| paged.log_of(lpn, log));
         let (target, programmed) =
             self.append(domain, log, lpn, Some(read.oob), page_bytes, data, issue.after(read.done))?;
         self.moves.push((lpn, target));

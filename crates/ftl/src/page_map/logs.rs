@@ -1,6 +1,7 @@
 //! The logs of a domain: which there are, where their survivors go, and which may lend each other room.
 //!
-//! Without streams there are three: host writes, moved pages, pages moved by wear levelling. With streams
+//! Without streams there are three: host writes, moved pages, pages moved by wear levelling; and one of
+//! translation pages, where the map lies on the flash. With streams these are in the default log, and
 //! every stream has a host log, and a log of moved pages of its own where it is persistently isolated;
 //! initially isolated streams share one (base specification 2.2, section 8.1.10).
 
@@ -8,6 +9,8 @@ use super::config::Config;
 
 /// Log of host writes without a stream.
 pub(super) const HOST: usize = 0;
+/// Log of translation pages, where there are no streams.
+pub(super) const MAP: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogKind {
@@ -16,6 +19,8 @@ pub(super) enum LogKind {
     Gc,
     /// Cold pages that wear levelling moves.
     Wear,
+    /// Translation pages.
+    Map,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +114,12 @@ pub(super) fn plan(config: &Config, migrates: bool) -> Vec<LogShape> {
         let gc = u16::from(!config.shared_frontier);
         let log = |kind, slots| LogShape { gc, wear: 2, ..shape(kind, slots, 0, None) };
         let gc_slots = if config.shared_frontier { 0 } else { slots };
-        return vec![log(LogKind::Host, slots), log(LogKind::Gc, gc_slots), log(LogKind::Wear, wear_slots)];
+        let mut logs =
+            vec![log(LogKind::Host, slots), log(LogKind::Gc, gc_slots), log(LogKind::Wear, wear_slots)];
+        if config.map.is_some() {
+            logs.push(log(LogKind::Map, slots.div_ceil(8)));
+        }
+        return logs;
     }
     let mut logs: Vec<LogShape> =
         (0..streams).map(|stream| shape(LogKind::Host, slots, stream, Some(stream))).collect();

@@ -162,7 +162,10 @@ impl<D: FlashDevice> PageMap<D> {
             blocks: Blocks::new(geometry.blocks(), geometry.pages_per_block),
             host_bytes: HostBytes::new(config.host_logs()),
             groups: (config.groups > 1).then(|| Box::new(Groups::new(&config, &domains))),
-            paged: config.map.as_ref().map(|map| Box::new(PagedMap::new(config.logical_pages, map))),
+            paged: config.map.as_ref().map(|map| {
+                let log = config.persistent.is_empty().then_some(logs::MAP);
+                Box::new(PagedMap::new(config.logical_pages, map, log))
+            }),
             domains,
             placement: config.placement,
             page_bytes: geometry.page_bytes,

@@ -45,6 +45,8 @@ pub(super) struct PagedMap {
     /// Changes that have room.
     change_room: u64,
     commit: Commit,
+    /// The log of translation pages, if they have one of their own.
+    log: Option<usize>,
     /// Translation pages with changes: by the number of these, or in the order of the first one.
     order: BlockLists,
     /// No translation page has more changes.
@@ -61,12 +63,12 @@ pub(super) struct PagedMap {
 state!(impl [] PagedMap {
     saved: changes, most_changes, order, fullest, lines, line_count, written, stats;
     tables: changed;
-    fixed: host_pages, entries, change_room, commit, line_room;
+    fixed: host_pages, entries, change_room, commit, log, line_room;
 });
 
 impl PagedMap {
     /// Nothing is in memory, and nothing on the flash.
-    pub fn new(host_pages: u32, memory: &MapMemory) -> Self {
+    pub fn new(host_pages: u32, memory: &MapMemory, log: Option<usize>) -> Self {
         let MapMemory { pages, entries, change_room, line_room, commit } = *memory;
         let lists = match commit {
             Commit::Largest => entries + 1,
@@ -80,6 +82,7 @@ impl PagedMap {
             most_changes: 0,
             change_room,
             commit,
+            log,
             order: BlockLists::new(pages, lists),
             fullest: 0,
             lines: BlockLists::new(host_pages.div_ceil(LINE), 1),
@@ -93,6 +96,11 @@ impl PagedMap {
     /// The logical page of a translation page.
     const fn lpn(&self, page: u32) -> Lpn {
         Lpn(self.host_pages + page)
+    }
+
+    /// Where a page that collection would move to `log` goes.
+    pub fn log_of(&self, lpn: Lpn, log: usize) -> usize {
+        if lpn.0 >= self.host_pages { self.log.unwrap_or(log) } else { log }
     }
 
     /// The host pages whose entries a translation page holds.
@@ -294,7 +302,8 @@ impl<D: FlashDevice> PageMap<D> {
         for _ in 0..MOST_COMMITS * pages {
             let Some(page) = self.paged.as_deref_mut().and_then(PagedMap::due) else { break };
             let span = PageSpan { lpn: self.translation_lpn(page), start: 0, len: self.page_bytes, at: 0 };
-            let log = self.log_of(Hint::default());
+            let own = self.paged.as_ref().and_then(|paged| paged.log);
+            let log = own.unwrap_or_else(|| self.log_of(Hint::default()));
             let (domain, log) = match &self.groups {
                 None => (self.placement.domain(span.lpn), log),
                 Some(_) => self.place_in_group(span, log),

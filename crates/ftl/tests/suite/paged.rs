@@ -6,7 +6,7 @@ use nandscape_core::rng::{below, seeded};
 use nandscape_core::{Cause, Extent, Ftl, Geometry, Hint, Lpn, Mapping, OpCounts, Params, SimTime};
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Array and bus.
 const ONE_READ_NS: u64 = THESIS_TIMING.read_ns + 4096;
@@ -102,6 +102,21 @@ fn changes_stay_in_their_share_while_collection_moves_pages() {
         assert!(cost.dram_bytes < cost.map_table_bytes, "{commit}: {cost:?}");
         assert_eq!(layer.stats().live_pages, pages, "{commit}: translation pages are not the host's");
     }
+}
+
+#[test]
+fn translation_pages_have_blocks_of_their_own() {
+    let mut layer = layer(300, &[("op", "0.28"), ("map_cache", "5%")]).unwrap();
+    let pages = layer.logical_pages();
+    let mut rng = seeded(9);
+    (0..pages).for_each(|page| write(&mut layer, page));
+    (0..3 * pages).for_each(|_| write(&mut layer, below(&mut rng, pages)));
+    layer.check_invariants();
+    let block_of = |layer: &Layer, page: u64| layer.lookup(Lpn(page as u32)).map(|place| place.0 / 128);
+    let of_host: BTreeSet<_> = (0..pages).filter_map(|page| block_of(&layer, page)).collect();
+    let translation = pages..pages + pages.div_ceil(1024);
+    let of_map: BTreeSet<_> = translation.filter_map(|page| block_of(&layer, page)).collect();
+    assert!(!of_map.is_empty() && of_map.is_disjoint(&of_host), "{of_map:?}");
 }
 
 #[test]
