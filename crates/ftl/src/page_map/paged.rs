@@ -126,7 +126,9 @@ impl PagedMap {
         );
     }
 
-    /// The entry of a page changed. Those of translation pages are in the directory.
+    /// The entry of a page changed. Those of translation pages are in the directory. Out of line: most maps
+    /// are in memory.
+    #[inline(never)]
     pub fn note(&mut self, lpn: Lpn) {
         if lpn.0 >= self.host_pages {
             return;
