@@ -138,11 +138,12 @@ impl Journal {
 
     /// Blocks with data were freed: what of them is in the journal does not go home.
     pub(crate) fn revoke(&mut self, start: u64, len: u64) {
-        for block in start..start + len {
-            if self.owners.remove(&block).is_some() {
-                self.uncommitted.remove(&(BlockKind::FileData, block));
-                self.committed.remove(&(BlockKind::FileData, block));
-            }
+        // What was only reserved may be far larger than what was written.
+        let held: Vec<u64> = self.owners.range(start..start + len).map(|(block, _)| *block).collect();
+        for block in held {
+            self.owners.remove(&block);
+            self.uncommitted.remove(&(BlockKind::FileData, block));
+            self.committed.remove(&(BlockKind::FileData, block));
         }
     }
 
