@@ -1,5 +1,6 @@
 //! The keys of `oftl`: what can be typed, and what it means for a given device.
 
+use super::diffs::Compression;
 use nandscape_core::{Geometry, Info, ParamError, Params, keys};
 use nandscape_ftl::victim::{self, D, SEED, VictimEntry};
 
@@ -16,6 +17,9 @@ keys! { PARAMS:
     SYNC: bool = flag() or "false", "each write is durable before it is answered";
     DIFFS: bool = flag() or "true",
         "parts of pages go to the metadata of the object (compacted updates); false: a page is read and written whole";
+    COMPRESS: bool = flag() or "false", "parts of pages are compressed in the metadata, with LZ4";
+    COMPRESSED_SHARE: f64 = float(0.01, 1.0) or "0.5",
+        "share of their size that parts of pages are taken to need where no bytes are stored, with compress";
     LAZY_INDEX: bool = flag() or "true",
         "places of pages are written when the update window ends; false: with every flush";
     GC_FREE: f64 = float(0.0, 0.9) or "0.15",
@@ -57,6 +61,8 @@ pub(super) struct Config {
     pub flush_after: u64,
     pub sync: bool,
     pub diffs: bool,
+    /// Bytes that compression leaves of each where no bytes are stored; nothing if there is none.
+    compressed_share: Option<f64>,
     pub lazy_index: bool,
     /// Blocks that it was made of.
     pub good: u32,
@@ -100,11 +106,21 @@ impl Config {
             flush_after: params.get(FLUSH_AFTER),
             sync: params.get(SYNC),
             diffs: params.get(DIFFS),
+            compressed_share: params.get(COMPRESS).then(|| params.get(COMPRESSED_SHARE)),
             lazy_index: params.get(LAZY_INDEX),
             good: blocks,
             capacity,
             gc_low,
             wear: params.get(WEAR),
         })
+    }
+
+    /// What is done with parts of pages in the metadata.
+    pub const fn compression(&self, stores_data: bool) -> Compression {
+        match self.compressed_share {
+            None => Compression::Off,
+            Some(_) if stores_data => Compression::Lz4,
+            Some(share) => Compression::Share(share),
+        }
     }
 }

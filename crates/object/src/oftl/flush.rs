@@ -1,6 +1,7 @@
 //! From memory to the flash: data pages, and the metadata of objects with its differences.
 
 use super::Oftl;
+use super::diffs::Compression;
 use super::format::{leaf_page, object_record};
 use super::layout::{Known, LOST, NOWHERE, PLANNED, is_page};
 use super::object::Object;
@@ -10,6 +11,7 @@ use super::program::{Page, Write};
 use nandscape_core::{
     Cause, FlashDevice, FlashError, FtlError, NamespaceError, NamespaceResult, Ppn, SimTime, Token,
 };
+use std::collections::btree_map::Entry;
 
 /// A data page that is to be programmed.
 struct Whole {
@@ -105,32 +107,35 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let mut pages = Vec::new();
         for (page, patch) in std::mem::take(&mut object.dirty) {
             if patch.covers(0, page_bytes) {
-                if object.diffs.remove(&page).is_some() {
+                if object.diffs.contains_key(&page) {
+                    object.diffs.change().remove(&page);
                     object.needs_meta = true;
                 }
                 let old = object.layout.set(page, PLANNED);
                 pages.push(Whole { page, old, patch, is_merged: false, below: None });
                 continue;
             }
-            match object.diffs.get_mut(&page) {
-                Some(diff) => diff.overlay(&patch),
-                None => drop(object.diffs.insert(page, patch)),
+            match object.diffs.change().entry(page) {
+                Entry::Occupied(mut diff) => diff.get_mut().overlay(&patch),
+                Entry::Vacant(place) => drop(place.insert(patch)),
             }
             object.needs_meta = true;
         }
-        let mut bytes = object.diff_bytes();
-        while bytes > 0 {
+        while !object.diffs.is_empty() {
             let room = self.sizes.diff_room(object.record_bytes(&self.sizes));
+            let bytes = object.diffs.stored_bytes(&self.sizes);
             if self.config.diffs && bytes <= room {
                 break;
             }
-            let largest =
-                object.diffs.iter().max_by_key(|(page, patch)| (patch.covered(), std::cmp::Reverse(**page)));
-            let page = *largest.expect("there are differences").0;
-            let patch = object.diffs.remove(&page).expect("it was found");
-            bytes = object.diff_bytes();
-            let old = object.layout.set(page, PLANNED);
-            pages.push(Whole { page, old, patch, is_merged: true, below: None });
+            let plain = object.diffs.plain_bytes();
+            // To compress what is left after each page would take long: as much goes as should be enough.
+            let goal = match self.sizes.compression {
+                Compression::Off => plain - 1,
+                Compression::Lz4 | Compression::Share(_) => plain * room / bytes.max(room + 1),
+            };
+            while object.diffs.plain_bytes() > goal {
+                pages.push(merged(object));
+            }
         }
         pages
     }
@@ -162,7 +167,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 }
                 Err(FlashError::Uncorrectable { .. } | FlashError::Damaged { .. }) => {
                     self.lose_page(object, whole.page, whole.old);
-                    object.diffs.insert(whole.page, whole.patch);
+                    object.diffs.change().insert(whole.page, whole.patch);
                 }
                 Err(failed) => {
                     error = Some(self.failed(failed));
@@ -240,8 +245,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             };
             leaves.extend(object.layout.leaves().filter(|(_, leaf)| is_due(leaf)).map(|(number, _)| number));
         }
-        let bytes = object.record_bytes(&self.sizes) + object.diff_bytes();
-        (leaves, self.sizes.parts(bytes) as u32)
+        (leaves, self.sizes.parts(object.metadata_bytes(&self.sizes)) as u32)
     }
 
     /// Programs layout pages and metadata of an object.
@@ -300,6 +304,15 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 }
 
+/// The page with the most bytes of differences, which is to be programmed.
+fn merged(object: &mut Object) -> Whole {
+    let most = |(page, patch): &(&u32, &Patch)| (patch.covered(), std::cmp::Reverse(**page));
+    let page = *object.diffs.iter().max_by_key(most).expect("there are differences").0;
+    let patch = object.diffs.change().remove(&page).expect("it was found");
+    let old = object.layout.set(page, PLANNED);
+    Whole { page, old, patch, is_merged: true, below: None }
+}
+
 /// Pages that were not programmed go back to where they came from.
 fn give_back(object: &mut Object, pages: Vec<Whole>) {
     for whole in pages {
@@ -307,7 +320,7 @@ fn give_back(object: &mut Object, pages: Vec<Whole>) {
             Some(old) => drop(object.layout.set(whole.page, old)),
             None => object.layout.remove(whole.page, whole.page + 1, |_| {}),
         }
-        let patches = if whole.is_merged { &mut object.diffs } else { &mut object.dirty };
+        let patches = if whole.is_merged { object.diffs.change() } else { &mut object.dirty };
         patches.insert(whole.page, whole.patch);
     }
     object.needs_meta = true;

@@ -1,7 +1,8 @@
 //! Bytes of metadata, layout and system pages
 //! ([formats/object.md](../../../../docs/formats/object.md)). All numbers are little-endian.
 
-use super::object::{DIFF_EXTENT, HEAD, LEAF, Object, Sizes};
+use super::diffs::{DIFF_EXTENT, Diffs};
+use super::object::{HEAD, LEAF, Object, Sizes};
 use nandscape_core::Hint;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -80,10 +81,11 @@ pub(super) fn object_record(object: &Object, tid: u64, parts: &[u32], sizes: &Si
     let is_inline = object.layout.run_bytes(sizes.inline_bytes).is_some();
     let runs = if is_inline { object.layout.runs() } else { Vec::new() };
     let places = if is_inline { runs.len() } else { object.layout.leaves().count() };
-    let diffs: usize = object.diffs.values().map(|patch| patch.ranges().len()).sum();
+    let diffs = object.diffs.extents();
+    let (stored, is_packed) = object.diffs.encode(sizes);
     let mut out = Writer(Vec::new());
     out.half(OBJECT_MAGIC).half(parts.len() as u32 + 1).word(object.id).word(object.size).word(tid);
-    out.half(u32::from(object.hint.0) | u32::from(!is_inline) << 16);
+    out.half(u32::from(object.hint.0) | u32::from(!is_inline) << 16 | u32::from(is_packed) << 17);
     out.half(object.attributes.len() as u32).half(places as u32).half(diffs as u32);
     out.half(object.replaced.len() as u32).half(0).word(0);
     for place in parts {
@@ -104,19 +106,16 @@ pub(super) fn object_record(object: &Object, tid: u64, parts: &[u32], sizes: &Si
             out.half(number).half(leaf.page).word(leaf.tid);
         }
     }
-    let mut at = out.0.len() as u64 + DIFF_EXTENT * diffs as u64;
-    for (page, patch) in &object.diffs {
+    // Where the bytes are: in the record, or in what was compressed.
+    let mut at = if is_packed { 0 } else { out.0.len() as u64 + DIFF_EXTENT * diffs as u64 };
+    for (page, patch) in object.diffs.iter() {
         let first = u64::from(*page) * u64::from(sizes.page_bytes);
         for (start, end) in patch.ranges() {
             out.word(first + u64::from(*start)).half(end - start).half(at as u32);
             at += u64::from(end - start);
         }
     }
-    for patch in object.diffs.values() {
-        for (start, end) in patch.ranges() {
-            out.bytes(patch.part(*start, *end));
-        }
-    }
+    out.bytes(&stored);
     let len = out.0.len() as u32;
     out.0[SUM_AT - 4..SUM_AT].copy_from_slice(&len.to_le_bytes());
     seal(&mut out.0);
@@ -157,7 +156,7 @@ pub(super) fn object_of(record: &[u8], sizes: &Sizes) -> Option<(Object, Vec<Lea
     object.replaced = (0..replaced).map(|_| rest.word()).collect::<Option<_>>()?;
     let mut leaves = Vec::new();
     for _ in 0..places {
-        if flags >> 16 == 0 {
+        if flags >> 16 & 1 == 0 {
             let (first, count) = (rest.half()?, rest.half()?);
             for page in 0..count {
                 object.layout.set(first.checked_add(page)?, rest.half()?);
@@ -167,16 +166,36 @@ pub(super) fn object_of(record: &[u8], sizes: &Sizes) -> Option<(Object, Vec<Lea
         }
     }
     object.layout.is_inline(|_| {});
-    for _ in 0..diffs {
-        let (offset, len, at) = (rest.word()?, rest.half()?, rest.half()? as usize);
-        let page = u32::try_from(offset / u64::from(sizes.page_bytes)).ok()?;
-        let start = (offset % u64::from(sizes.page_bytes)) as u32;
-        let end = start.checked_add(len).filter(|end| *end <= sizes.page_bytes)?;
-        let data = record.get(at..at + len as usize)?;
-        object.diffs.entry(page).or_insert_with(|| sizes.patch()).write(start, end, Some(data));
+    let extents = rest.bytes((diffs as usize).checked_mul(DIFF_EXTENT as usize)?)?;
+    let extents = extents.chunks(DIFF_EXTENT as usize);
+    let extents: Vec<_> = extents.map(|bytes| extent(bytes, sizes)).collect::<Option<_>>()?;
+    let len = extents.iter().map(|extent| (extent.end - extent.start) as usize).sum();
+    let stored = Diffs::decode(rest.0, flags >> 17 & 1 == 1, len)?;
+    let first = extents.first().map_or(0, |extent| extent.at);
+    for DiffExtent { page, start, end, at } in extents {
+        let at = at.checked_sub(first)? as usize;
+        let data = stored.get(at..at + (end - start) as usize)?;
+        object.diffs.change().entry(page).or_insert_with(|| sizes.patch()).write(start, end, Some(data));
     }
     object.touched = touched(&object);
     Some((object, leaves))
+}
+
+/// A range of a page that is in the metadata, and where.
+struct DiffExtent {
+    page: u32,
+    start: u32,
+    end: u32,
+    at: u32,
+}
+
+fn extent(bytes: &[u8], sizes: &Sizes) -> Option<DiffExtent> {
+    let mut reader = Reader(bytes);
+    let (offset, len, at) = (reader.word()?, reader.half()?, reader.half()?);
+    let page = u32::try_from(offset / u64::from(sizes.page_bytes)).ok()?;
+    let start = (offset % u64::from(sizes.page_bytes)) as u32;
+    let end = start.checked_add(len).filter(|end| *end <= sizes.page_bytes)?;
+    Some(DiffExtent { page, start, end, at })
 }
 
 /// Logical pages of an object with anything in them.
@@ -316,11 +335,19 @@ const _: () = assert!(LEAF == 16 && HEAD as usize == SUM_AT + 8);
 
 #[cfg(test)]
 mod tests {
+    use super::super::diffs::Compression;
     use super::*;
 
     #[test]
     fn an_object_is_read_as_it_was_written() {
-        let sizes = Sizes::new(512, true);
+        is_read_as_written(Compression::Off, 0);
+        // 19 different bytes of 120 are left, and a head.
+        is_read_as_written(Compression::Lz4, 80);
+    }
+
+    /// With compression that saves so many bytes at least.
+    fn is_read_as_written(compression: Compression, saved: usize) {
+        let sizes = Sizes::new(512, true, compression);
         let mut object = Object::new(77, Hint(3), &sizes);
         object.size = 5_000;
         object.attributes = b"name".to_vec().into();
@@ -329,18 +356,20 @@ mod tests {
             object.layout.set(page, place);
         }
         for (page, start, end) in [(1, 10, 20), (1, 30, 40), (9, 0, 100)] {
-            let patch = object.diffs.entry(page).or_insert_with(|| sizes.patch());
+            let patch = object.diffs.change().entry(page).or_insert_with(|| sizes.patch());
             patch.write(start, end, Some(&vec![page as u8 + 1; (end - start) as usize]));
         }
         let parts = [100, 200];
         let record = object_record(&object, 1234, &parts, &sizes);
-        assert_eq!(record.len() as u64, object.record_bytes(&sizes) + object.diff_bytes() + 8);
+        assert_eq!(record.len() as u64, object.metadata_bytes(&sizes) + 8);
+        let plain = object.record_bytes(&sizes) + object.diffs.plain_bytes() + 8;
+        assert!(record.len() + saved <= plain as usize, "{} of {plain} bytes", record.len());
         assert_eq!(object_parts(&record), Some(parts.to_vec()));
         let (read, leaves) = object_of(&record, &sizes).unwrap();
         assert!(leaves.is_empty());
         assert_eq!((read.id, read.size, read.hint, read.meta_tid), (77, 5_000, Hint(3), 1234));
         assert_eq!((&read.attributes, &read.replaced), (&object.attributes, &object.replaced));
-        assert_eq!((&read.diffs, read.touched), (&object.diffs, 4));
+        assert_eq!((&*read.diffs, read.touched), (&*object.diffs, 4));
         assert_eq!(read.layout.iter().collect::<Vec<_>>(), object.layout.iter().collect::<Vec<_>>());
         for at in 0..record.len() {
             let mut wrong = record.clone();

@@ -25,6 +25,7 @@ mod blocks;
 mod check;
 mod collect;
 mod config;
+mod diffs;
 mod flush;
 mod format;
 mod layout;
@@ -108,7 +109,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         // How many of the blocks are good, or were when the store was made, the start finds out.
         let config = Config::new(params, &geometry, geometry.blocks())?;
         let stores_data = device.capabilities().stores_data;
-        let sizes = Sizes::new(geometry.page_bytes, stores_data);
+        let sizes = Sizes::new(geometry.page_bytes, stores_data, config.compression(stores_data));
         let setup = VictimSetup {
             blocks: geometry.blocks(),
             pages_per_block: geometry.pages_per_block,

@@ -1,5 +1,6 @@
 //! An object in memory.
 
+use super::diffs::{Compression, Diffs};
 use super::layout::{Known, LEAF_HEAD, Layout, NOWHERE, RUN};
 use super::patch::Patch;
 use nandscape_core::{Allocation, Extent, Hint, SimTime};
@@ -8,8 +9,6 @@ use std::collections::btree_map::Entry;
 
 /// Bytes of a metadata record before its lists.
 pub(super) const HEAD: u64 = 64;
-/// Bytes of a diff extent: offset in the object, length, place in the record.
-pub(super) const DIFF_EXTENT: u64 = 16;
 /// Bytes of a leaf in the metadata of its object.
 pub(super) const LEAF: u64 = 16;
 
@@ -25,12 +24,13 @@ pub(super) struct Sizes {
     /// Most bytes of places in the metadata of an object; if there are more, they go to layout pages.
     pub inline_bytes: u64,
     pub stores_data: bool,
+    pub compression: Compression,
 }
 
 impl Sizes {
-    pub const fn new(page_bytes: u32, stores_data: bool) -> Self {
+    pub const fn new(page_bytes: u32, stores_data: bool, compression: Compression) -> Self {
         let leaf_pages = (page_bytes - LEAF_HEAD) / 4;
-        Self { page_bytes, leaf_pages, inline_bytes: page_bytes as u64 / 4, stores_data }
+        Self { page_bytes, leaf_pages, inline_bytes: page_bytes as u64 / 4, stores_data, compression }
     }
 
     /// A patch without ranges.
@@ -97,7 +97,7 @@ pub(super) struct Object {
     pub attributes: Box<[u8]>,
     pub layout: Layout,
     /// Differences from the pages on the flash, which are in the metadata; by logical page.
-    pub diffs: BTreeMap<u32, Patch>,
+    pub diffs: Diffs,
     /// What was written since the last flush.
     pub dirty: BTreeMap<u32, Patch>,
     pub dirty_bytes: u64,
@@ -123,7 +123,7 @@ impl Object {
             hint,
             attributes: Box::default(),
             layout: Layout::new(sizes.leaf_pages),
-            diffs: BTreeMap::new(),
+            diffs: Diffs::default(),
             dirty: BTreeMap::new(),
             dirty_bytes: 0,
             touched: 0,
@@ -202,16 +202,15 @@ impl Object {
         HEAD + self.attributes.len() as u64 + 8 * self.replaced.len() as u64 + places
     }
 
-    /// Bytes of its diffs in the metadata.
-    pub fn diff_bytes(&self) -> u64 {
-        let bytes = |patch: &Patch| DIFF_EXTENT * patch.ranges().len() as u64 + u64::from(patch.covered());
-        self.diffs.values().map(bytes).sum()
+    /// Bytes of its metadata.
+    pub fn metadata_bytes(&self, sizes: &Sizes) -> u64 {
+        self.record_bytes(sizes) + self.diffs.stored_bytes(sizes)
     }
 
     /// Pages that all of its metadata takes if it is written now.
     pub fn metadata_pages(&self, sizes: &Sizes) -> u64 {
         let leaves = self.layout.leaves().filter(|(_, leaf)| leaf.known != Known::Whole).count() as u64;
-        sizes.parts(self.record_bytes(sizes) + self.diff_bytes()) + leaves
+        sizes.parts(self.metadata_bytes(sizes)) + leaves
     }
 
     /// Pages that it can take, once it has so many touched ones, of which none is behind `end`: each on its

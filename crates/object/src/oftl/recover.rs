@@ -401,7 +401,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             }
             object.layout.set(oob.offset, *place);
             if !oob.is_copy && oob.tid > object.meta_tid {
-                object.needs_meta |= object.diffs.remove(&oob.offset).is_some();
+                object.needs_meta |= object.diffs.change().remove(&oob.offset).is_some();
                 let end = u64::from(oob.offset) * u64::from(sizes.page_bytes) + u64::from(oob.len);
                 object.size = object.size.max(end);
             }

@@ -417,7 +417,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         let diffs: Vec<u32> = object.diffs.range(from..to).map(|(page, _)| *page).collect();
         for page in diffs {
-            object.diffs.remove(&page);
+            object.diffs.change().remove(&page);
             gone.insert(page);
             is_known = true;
         }

@@ -31,6 +31,7 @@ fn cases(sabotage: Sabotage) -> Vec<Setup<'static, Host>> {
             &[("lazy_index", "false"), ("diffs", "false"), ("cache", "2KiB"), ("window", "4")],
         ),
         case("oftl, whole pages", &[("diffs", "false"), ("sync", "true"), ("window", "4")]),
+        case("oftl, compressed", &[("compress", "true"), ("window", "4")]),
         case("oftl, full", &[("op", "0.05"), ("cache", "4KiB"), ("window", "4")]),
     ]
 }

@@ -2,14 +2,15 @@
 
 use super::support::{Objects, Store, nand, open, params};
 use nandscape_core::command::Payload;
-use nandscape_core::rng::seeded;
-use nandscape_core::{Command, SimTime, Subsystem};
+use nandscape_core::rng::{Rng as _, seeded};
+use nandscape_core::{Command, Extent, Hint, ObjectCommand, ObjectId, SimTime, Subsystem};
 use nandscape_media::faults::FaultPlan;
 use nandscape_object::oftl::Sabotage;
 use nandscape_testkit::crash::{Buffer, CrashDevice};
 use nandscape_testkit::objects::crash::is_full;
 use nandscape_testkit::objects::load::{Mix, OBJECTS, apply, find, submit};
 use nandscape_testkit::objects::random::{self, Run};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 fn run(seed: u64, keys: &[(&str, &str)], steps: u64, mix: Mix) -> u64 {
@@ -26,10 +27,57 @@ fn objects_are_what_was_written_over_restarts() {
     run(2, &[("sync", "true")], 15_000, small);
     run(3, &[("diffs", "false")], 15_000, small);
     run(4, &[("lazy_index", "false"), ("cache", "2KiB")], 15_000, small);
+    run(9, &[("compress", "true")], 15_000, small);
+    run(10, &[("compress", "true"), ("sync", "true")], 15_000, tiny);
     run(8, &[("lazy_index", "false"), ("diffs", "false"), ("sync", "true")], 15_000, small);
     run(5, &[("flush_after", "100ns"), ("victim", "fifo")], 15_000, tiny);
     assert!(run(6, &[("cache", "16KiB")], 8_000, large) > 0, "space runs out");
     assert!(run(7, &[("cache", "0"), ("window", "2"), ("op", "0.1")], 8_000, large) > 0);
+}
+
+#[test]
+fn differences_are_read_with_and_without_compression() {
+    let mix = Mix { most_bytes: 400, most_size: 4_000, unit: 64 };
+    let starts = Cell::new(0);
+    let open = |device| {
+        let compress = if starts.replace(starts.get() + 1) % 2 == 0 { "true" } else { "false" };
+        open(device, &params(&[("compress", compress)]), Sabotage::None)
+    };
+    random::run::<Objects>(&nand(), open, Run { seed: 11, steps: 20_000, mix, checked_every: 400 });
+    assert!(starts.get() > 10, "{} starts", starts.get());
+}
+
+/// Bytes are programmed once for parts of pages that a metadata page has room for only if it is compressed.
+#[test]
+fn compression_saves_programs_of_parts_of_pages() {
+    let programs = |keys: &[(&str, &str)], data: &dyn Fn(u64) -> Vec<u8>| {
+        let (device, _) = CrashDevice::new(nand(), Buffer::None, &FaultPlan::default(), false);
+        let mut store = open(device, &params(keys), Sabotage::None).unwrap();
+        let object = ObjectId(1);
+        let create = ObjectCommand::Create { object, hint: Hint::NONE };
+        store.submit(0, create.into(), Payload::None, SimTime::ZERO).unwrap();
+        for page in 0..100 {
+            let data = data(page % 4);
+            let extent = Extent::new(page % 4 * 512, data.len() as u64);
+            let write = ObjectCommand::Write { object, extent, hint: None };
+            store.submit(0, write.into(), Payload::Write(&data), SimTime::ZERO).unwrap();
+        }
+        let mut read = vec![0; 300];
+        let command = ObjectCommand::Read { object, extent: Extent::new(512, 300) };
+        store.submit(0, command.into(), Payload::Read(&mut read), SimTime::ZERO).unwrap();
+        assert_eq!(read, data(1));
+        store.inspect().device(0).tally().totals.programs
+    };
+    let sync = ("sync", "true");
+    let text = |_| b"key=value;".repeat(30);
+    let plain = programs(&[sync], &text);
+    let packed = programs(&[sync, ("compress", "true")], &text);
+    assert!(10 * packed < 7 * plain, "{packed} and {plain} programs");
+    let noise = |page| {
+        let mut rng = seeded(page);
+        (0..300).map(|_| rng.next_u64() as u8).collect()
+    };
+    assert_eq!(programs(&[sync, ("compress", "true")], &noise), programs(&[sync], &noise));
 }
 
 /// `RANDOM_STEPS`: how many commands, with starts in between [default: 20000].

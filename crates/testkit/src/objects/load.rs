@@ -86,7 +86,7 @@ impl Mix {
         match below(rng, 100) {
             0..50 if extent.end() <= self.most_size => {
                 let hint = (below(rng, 8) == 0).then(|| Hint(below(rng, 6) as u16));
-                Request { command: ObjectCommand::Write { object, extent, hint }, data: bytes(rng, len) }
+                Request { command: ObjectCommand::Write { object, extent, hint }, data: content(rng, len) }
             }
             0..62 => plain(ObjectCommand::Truncate { object, size: below(rng, size + self.unit) }),
             62..72 => plain(ObjectCommand::Punch { object, extent }),
@@ -107,6 +107,15 @@ impl Mix {
 
 fn bytes(rng: &mut Xoshiro256PlusPlus, len: u64) -> Vec<u8> {
     (0..len).map(|_| rng.next_u64() as u8).collect()
+}
+
+/// Bytes of which half the time nothing, and half the time most can be saved by compression.
+fn content(rng: &mut Xoshiro256PlusPlus, len: u64) -> Vec<u8> {
+    let mut bytes = bytes(rng, len);
+    if bytes[0] & 1 == 1 {
+        bytes.chunks_mut(16).for_each(|run| run.fill(run[0]));
+    }
+    bytes
 }
 
 /// Does to plain objects what a command does.
