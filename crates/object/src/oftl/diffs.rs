@@ -1,6 +1,5 @@
 //! Differences of an object from its pages on the flash, as its metadata has them.
 
-use super::object::Sizes;
 use super::patch::Patch;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -55,15 +54,15 @@ impl Diffs {
     }
 
     /// Bytes of extents and of the differences in the metadata.
-    pub fn stored_bytes(&self, sizes: &Sizes) -> u64 {
+    pub fn stored_bytes(&self, compression: Compression) -> u64 {
         let extents = DIFF_EXTENT * self.extents() as u64;
-        match sizes.compression {
+        match compression {
             Compression::Off => self.plain_bytes(),
             Compression::Share(share) => {
                 extents + ((self.plain_bytes() - extents) as f64 * share).ceil() as u64
             }
             Compression::Lz4 => self.stored.get().unwrap_or_else(|| {
-                let bytes = extents + self.encode(sizes).0.len() as u64;
+                let bytes = extents + self.encode(compression).0.len() as u64;
                 self.stored.set(Some(bytes));
                 bytes
             }),
@@ -71,14 +70,14 @@ impl Diffs {
     }
 
     /// The bytes of all ranges in order, as the metadata has them, and whether they are compressed.
-    pub fn encode(&self, sizes: &Sizes) -> (Vec<u8>, bool) {
+    pub fn encode(&self, compression: Compression) -> (Vec<u8>, bool) {
         let mut plain = Vec::new();
         for patch in self.values() {
             for (start, end) in patch.ranges() {
                 plain.extend_from_slice(patch.part(*start, *end));
             }
         }
-        if sizes.compression == Compression::Lz4 {
+        if compression == Compression::Lz4 {
             let packed = lz4_flex::block::compress(&plain);
             if packed.len() < plain.len() {
                 return (packed, true);

@@ -123,7 +123,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         while !object.diffs.is_empty() {
             let room = self.sizes.diff_room(object.record_bytes(&self.sizes));
-            let bytes = object.diffs.stored_bytes(&self.sizes);
+            let bytes = object.diffs.stored_bytes(self.sizes.compression);
             if self.config.diffs && bytes <= room {
                 break;
             }

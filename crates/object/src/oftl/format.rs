@@ -82,7 +82,7 @@ pub(super) fn object_record(object: &Object, tid: u64, parts: &[u32], sizes: &Si
     let runs = if is_inline { object.layout.runs() } else { Vec::new() };
     let places = if is_inline { runs.len() } else { object.layout.leaves().count() };
     let diffs = object.diffs.extents();
-    let (stored, is_packed) = object.diffs.encode(sizes);
+    let (stored, is_packed) = object.diffs.encode(sizes.compression);
     let mut out = Writer(Vec::new());
     out.half(OBJECT_MAGIC).half(parts.len() as u32 + 1).word(object.id).word(object.size).word(tid);
     out.half(u32::from(object.hint.0) | u32::from(!is_inline) << 16 | u32::from(is_packed) << 17);

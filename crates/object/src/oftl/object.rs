@@ -204,7 +204,7 @@ impl Object {
 
     /// Bytes of its metadata.
     pub fn metadata_bytes(&self, sizes: &Sizes) -> u64 {
-        self.record_bytes(sizes) + self.diffs.stored_bytes(sizes)
+        self.record_bytes(sizes) + self.diffs.stored_bytes(sizes.compression)
     }
 
     /// Pages that all of its metadata takes if it is written now.
