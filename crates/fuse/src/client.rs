@@ -56,4 +56,9 @@ impl Failed {
     pub(crate) const fn number(errno: i32) -> Self {
         Self { errno, cause: None }
     }
+
+    /// What the stack said.
+    pub(crate) fn why(self) -> String {
+        self.cause.map_or("an error".to_owned(), |cause| cause.to_string())
+    }
 }

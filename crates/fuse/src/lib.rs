@@ -31,4 +31,4 @@ pub use client::{Client, Done, Failed};
 pub use errors::{MountError, errno};
 pub use loop_device::{LoopDevice, LoopError, LoopOptions, SECTORS};
 pub use mount::{LEAST_MEMORY_BYTES, Mount, MountOptions};
-pub use object_fs::{Changes, Entry, New, ObjectFs, ROOT, Stat, attributes::Kind};
+pub use object_fs::{Changes, Entry, New, ObjectFs, Quota, ROOT, Stat, attributes::Kind};

@@ -5,24 +5,27 @@ use crate::block_file::BlockFile;
 use crate::client::Client;
 use crate::errors::MountError;
 use crate::files::Files;
-use crate::object_fs::{ObjectFs, Served};
+use crate::object_fs::{ObjectFs, Quota, Served};
 use crate::{leftovers, table};
 use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use nandscape_core::NamespaceInfo;
 use nandscape_engine::Engine;
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// How to mount.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct MountOptions {
     /// Refuse writes.
     pub is_read_only: bool,
     /// Of files of a store of objects: the kernel gathers writes before it passes them on.
     pub gathers_writes: bool,
+    /// Of files of a store of objects: what those of a user may take together.
+    pub quotas: BTreeMap<u32, Quota>,
     /// Threads that take requests from the kernel and run them.
     pub threads: usize,
     /// Bytes for what was read and is answered later, on a paced clock; at least [`LEAST_MEMORY_BYTES`].
@@ -63,7 +66,9 @@ impl Mount {
             [info] if info.objects => {
                 let client = Client { engine: Arc::clone(engine), namespace: 0 };
                 let (files, notes) = ObjectFs::load(client, options.is_read_only)?;
-                mount.notes = notes;
+                let used =
+                    files.limit(&options.quotas).map_err(|failed| MountError::Refused(failed.why()))?;
+                mount.notes = [notes, used].concat();
                 serve(
                     Served::new(files, answers, info.page_bytes, options.gathers_writes),
                     dir,
@@ -170,7 +175,7 @@ fn serve<F: Filesystem>(
     (options, has_programs): (MountOptions, bool),
     ended: impl FnOnce() + Send + 'static,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
-    let session = Session::new(files, dir, &configuration(options, has_programs))?;
+    let session = Session::new(files, dir, &configuration(&options, has_programs))?;
     let run = move || {
         let outcome = session.run();
         ended();
@@ -202,7 +207,7 @@ fn block_files(
     engine.namespaces().iter().enumerate().map(file).collect()
 }
 
-fn configuration(options: MountOptions, has_programs: bool) -> Config {
+fn configuration(options: &MountOptions, has_programs: bool) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(table::NAME.to_owned()),

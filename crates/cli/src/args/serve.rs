@@ -27,6 +27,12 @@ pub struct ServeFuseArgs {
     /// file system: small ones get faster; a full store is then an error of fsync or close.
     #[arg(long)]
     pub writeback: bool,
+    /// Space that the files of a user on zone-files or oftl may take together; may be given for many users.
+    #[arg(long, value_name = "UID=SIZE")]
+    pub quota: Vec<String>,
+    /// The same for their number: files, directories and links.
+    #[arg(long, value_name = "UID=N")]
+    pub quota_files: Vec<String>,
     /// Print what is served as JSON, instead of a path for each namespace.
     #[arg(long)]
     pub json: bool,

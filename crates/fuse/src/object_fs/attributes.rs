@@ -1,6 +1,7 @@
 //! What the file system keeps of a file in the attributes of its object (docs/formats/file-attributes.md).
 
 use nandscape_core::object::MOST_ATTRIBUTES;
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The longest name in bytes.
@@ -8,11 +9,15 @@ pub const NAME_BYTES: usize = 255;
 /// The longest target of a symbolic link in bytes: beside it, one name fits.
 pub const TARGET_BYTES: usize = MOST_ATTRIBUTES - HEAD - NAME_HEAD - NAME_BYTES;
 
-const VERSION: u8 = 1;
+/// Without and with what was added later.
+const PLAIN: u8 = 1;
+const EXTENDED: u8 = 2;
 /// Bytes before the names.
 const HEAD: usize = 64;
 /// Bytes of a name besides itself.
 const NAME_HEAD: usize = 9;
+/// Bytes of an extended attribute besides its name and its value.
+const EXTENDED_HEAD: usize = 3;
 
 /// Kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +65,15 @@ pub struct Name {
     pub bytes: Box<[u8]>,
 }
 
+/// The other half of an exchange of two names, for a start that finds this one alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The file that this one has its name from.
+    pub ino: u64,
+    /// The name that it has instead.
+    pub name: Name,
+}
+
 /// Everything about a file but its bytes and its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attributes {
@@ -80,13 +94,28 @@ pub struct Attributes {
     pub names: Vec<Name>,
     /// What a symbolic link points at.
     pub target: Box<[u8]>,
+    /// Extended attributes.
+    pub extended: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    /// Holds as long as the other file's stamp is older than this one's.
+    pub given: Option<Given>,
 }
 
 impl Attributes {
     /// Bytes of the encoding.
     fn len(&self) -> usize {
         let names: usize = self.names.iter().map(|name| NAME_HEAD + name.bytes.len()).sum();
-        HEAD + names + self.target.len()
+        HEAD + names + self.target.len() + if self.is_plain() { 0 } else { self.extended_len() }
+    }
+
+    /// Whether nothing follows the target.
+    fn is_plain(&self) -> bool {
+        self.extended.is_empty() && self.given.is_none()
+    }
+
+    fn extended_len(&self) -> usize {
+        let given = self.given.as_ref().map_or(0, |given| 8 + NAME_HEAD + given.name.bytes.len());
+        let extended = self.extended.iter().map(|(name, value)| EXTENDED_HEAD + name.len() + value.len());
+        1 + given + extended.sum::<usize>()
     }
 
     /// The attributes of the object; `None` if there are more names than fit.
@@ -95,7 +124,7 @@ impl Attributes {
             return None;
         }
         let mut out = Vec::with_capacity(self.len());
-        out.extend([VERSION, self.kind as u8]);
+        out.extend([if self.is_plain() { PLAIN } else { EXTENDED }, self.kind as u8]);
         out.extend(self.mode.to_le_bytes());
         for word in [self.uid, self.gid, self.rdev] {
             out.extend(word.to_le_bytes());
@@ -108,12 +137,22 @@ impl Attributes {
         }
         out.extend((self.names.len() as u16).to_le_bytes());
         out.extend((self.target.len() as u16).to_le_bytes());
-        for name in &self.names {
-            out.extend(name.parent.to_le_bytes());
-            out.push(name.bytes.len() as u8);
-            out.extend(&*name.bytes);
-        }
+        self.names.iter().for_each(|name| name.encode(&mut out));
         out.extend(&*self.target);
+        if self.is_plain() {
+            return Some(out);
+        }
+        out.push(self.given.is_some().into());
+        if let Some(given) = &self.given {
+            out.extend(given.ino.to_le_bytes());
+            given.name.encode(&mut out);
+        }
+        for (name, value) in &self.extended {
+            out.push(name.len() as u8);
+            out.extend((value.len() as u16).to_le_bytes());
+            out.extend(&**name);
+            out.extend(&**value);
+        }
         Some(out)
     }
 
@@ -122,7 +161,7 @@ impl Attributes {
         let mut rest = Reader(bytes);
         let [version, kind] = rest.take()?;
         let kind = Kind::ALL.into_iter().find(|known| *known as u8 == kind)?;
-        if version != VERSION {
+        if version != PLAIN && version != EXTENDED {
             return None;
         }
         let mode = u16::from_le_bytes(rest.take()?);
@@ -131,13 +170,21 @@ impl Attributes {
         let [atime, mtime, ctime] = [rest.time()?, rest.time()?, rest.time()?];
         let count = u16::from_le_bytes(rest.take()?);
         let target = usize::from(u16::from_le_bytes(rest.take()?));
-        let mut names = Vec::new();
-        for _ in 0..count {
-            let parent = u64::from_le_bytes(rest.take()?);
-            let [len] = rest.take()?;
-            names.push(Name { parent, bytes: rest.bytes(len.into())?.into() });
-        }
+        let names = (0..count).map(|_| rest.name()).collect::<Option<_>>()?;
         let target = rest.bytes(target)?.into();
+        let (mut given, mut extended) = (None, BTreeMap::new());
+        if version == EXTENDED {
+            let [has_given] = rest.take()?;
+            if has_given != 0 {
+                given = Some(Given { ino: u64::from_le_bytes(rest.take()?), name: rest.name()? });
+            }
+            while !rest.0.is_empty() {
+                let [len] = rest.take()?;
+                let value_len = u16::from_le_bytes(rest.take()?);
+                let name = rest.bytes(len.into())?.into();
+                extended.insert(name, rest.bytes(value_len.into())?.into());
+            }
+        }
         rest.0.is_empty().then_some(Self {
             kind,
             mode,
@@ -150,7 +197,17 @@ impl Attributes {
             ctime,
             names,
             target,
+            extended,
+            given,
         })
+    }
+}
+
+impl Name {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.parent.to_le_bytes());
+        out.push(self.bytes.len() as u8);
+        out.extend(&*self.bytes);
     }
 }
 
@@ -185,6 +242,12 @@ impl<'a> Reader<'a> {
         self.take().map(u32::from_le_bytes)
     }
 
+    fn name(&mut self) -> Option<Name> {
+        let parent = u64::from_le_bytes(self.take()?);
+        let [len] = self.take()?;
+        Some(Name { parent, bytes: self.bytes(len.into())?.into() })
+    }
+
     fn time(&mut self) -> Option<SystemTime> {
         let seconds = i64::from_le_bytes(self.take()?);
         let nanos = self.word().filter(|nanos| *nanos < 1_000_000_000)?;
@@ -212,7 +275,39 @@ mod tests {
             ctime: UNIX_EPOCH + Duration::new(1 << 33, 999_999_999),
             names: vec![name(1, b"a"), name(900, &[0xff; NAME_BYTES])],
             target: b"../somewhere".as_slice().into(),
+            extended: BTreeMap::new(),
+            given: None,
         }
+    }
+
+    #[test]
+    fn extended_attributes_and_exchanges_come_back() {
+        let pairs: [(&[u8], &[u8]); 3] =
+            [(b"user.a", b""), (b"user.b", &[0; 300]), (b"security.capability", b"x")];
+        let extended: BTreeMap<Box<[u8]>, Box<[u8]>> =
+            pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let name = Name { parent: 12, bytes: b"other".as_slice().into() };
+        let given = Some(Given { ino: 1 << 40, name });
+        for (given, extended) in
+            [(given.clone(), BTreeMap::new()), (None, extended.clone()), (given, extended)]
+        {
+            let attributes = Attributes { extended, given, ..example() };
+            let bytes = attributes.encode().unwrap();
+            assert_eq!(bytes.len(), attributes.len());
+            assert_eq!(Attributes::decode(&bytes), Some(attributes.clone()));
+            for len in 0..bytes.len() {
+                let shorter = Attributes::decode(&bytes[..len]);
+                // Whole extended attributes may be missing, nothing else.
+                assert!(
+                    shorter.is_none_or(|found| found.extended.len() < attributes.extended.len()),
+                    "{len}"
+                );
+            }
+        }
+        let value = vec![0; MOST_ATTRIBUTES].into();
+        let large =
+            Attributes { extended: BTreeMap::from([(b"user.a".as_slice().into(), value)]), ..example() };
+        assert_eq!(large.encode(), None);
     }
 
     #[test]
@@ -226,7 +321,7 @@ mod tests {
         }
         let longer: Vec<u8> = bytes.iter().copied().chain([0]).collect();
         assert_eq!(Attributes::decode(&longer), None);
-        for (at, byte) in [(0, 2), (1, 0), (1, 8), (34, 0xff)] {
+        for (at, byte) in [(0, 3), (1, 0), (1, 8), (34, 0xff)] {
             let mut bytes = bytes.clone();
             bytes[at] = byte;
             assert_eq!(Attributes::decode(&bytes).is_some(), at == 34, "byte {at} is {byte}");

@@ -58,23 +58,44 @@ impl ObjectFs {
         }
     }
 
-    /// Writes all of `data`, or nothing; with `is_durable`, so that it survives a loss of power.
-    pub fn write(&self, ino: u64, offset: u64, data: &[u8], is_durable: bool) -> Result<Done, Failed> {
+    /// Writes all of `data`, or nothing; with `is_durable`, so that it survives a loss of power. Unless it is
+    /// the owner's own doing (`drops_ids`), the file does not run as its user or group any more.
+    pub fn write(
+        &self,
+        ino: u64,
+        offset: u64,
+        data: &[u8],
+        is_durable: bool,
+        drops_ids: bool,
+    ) -> Result<Done, Failed> {
         self.check_writable()?;
         let mut calls = self.calls();
         let extent = Extent::new(offset, data.len() as u64);
         let object = ObjectId(ino);
-        calls.run(ObjectCommand::Write { object, extent, hint: None }, Data::Write(data))?;
+        let write = ObjectCommand::Write { object, extent, hint: None };
         let mut tree = self.lock();
+        if Self::is_limited(&tree, ino) {
+            calls.check_write(&tree, ino, extent)?;
+            calls.run(write, Data::Write(data))?;
+            calls.recharge(&mut tree, ino);
+        } else {
+            drop(tree);
+            calls.run(write, Data::Write(data))?;
+            tree = self.lock();
+        }
         tree.changed(ino, SystemTime::now());
+        // Saved with the times.
+        if let Ok(node) = tree.get_mut(ino) {
+            node.attributes.drop_privileges(drops_ids);
+        }
         if is_durable {
             calls.flush(&mut tree, ino)?;
         }
         Ok(Done { len: data.len(), due: calls.due })
     }
 
-    /// Changes owner, mode, times, size.
-    pub fn setattr(&self, ino: u64, changes: Changes) -> Result<(Stat, Option<Due>), Failed> {
+    /// Changes owner, mode, times, size; `is_root`: whether that is done by the user who may do anything.
+    pub fn setattr(&self, ino: u64, changes: Changes, is_root: bool) -> Result<(Stat, Option<Due>), Failed> {
         self.check_writable()?;
         let (mut tree, mut calls) = (self.lock(), self.calls());
         let mut attributes = tree.get(ino)?.attributes.clone();
@@ -84,7 +105,12 @@ impl ObjectFs {
                 return Err(Failed::number(libc::EINVAL));
             }
             calls.plain(ObjectCommand::Truncate { object: ObjectId(ino), size })?;
+            calls.recharge(&mut tree, ino);
             attributes.mtime = now;
+            attributes.drop_privileges(!is_root);
+        }
+        if changes.uid.is_some() || changes.gid.is_some() {
+            attributes.drop_privileges(true);
         }
         attributes.mode = changes.mode.unwrap_or(attributes.mode);
         attributes.uid = changes.uid.unwrap_or(attributes.uid);
@@ -92,6 +118,7 @@ impl ObjectFs {
         attributes.atime = changes.atime.unwrap_or(attributes.atime);
         attributes.mtime = changes.mtime.unwrap_or(attributes.mtime);
         attributes.ctime = now;
+        calls.check_owner(&tree, ino, &attributes)?;
         calls.set(&mut tree, (ino, attributes), None)?;
         let stat = calls.stat(&tree, ino)?;
         Ok((stat, calls.due))
@@ -136,6 +163,7 @@ impl ObjectFs {
             calls.plain(ObjectCommand::Truncate { object, size: end })?;
         }
         calls.plain(ObjectCommand::Punch { object, extent: Extent::new(offset, len) })?;
+        calls.recharge(&mut tree, ino);
         tree.changed(ino, SystemTime::now());
         Ok(Done { len: 0, due: calls.due })
     }

@@ -1,13 +1,13 @@
 //! The tree of names, from the attributes of the objects.
 
-use super::attributes::{Attributes, Kind, Name};
+use super::attributes::{Attributes, Given, Kind, Name};
 use super::tree::{Node, ROOT, Tree};
 use super::{Calls, ObjectFs};
 use crate::client::{Client, Failed};
 use crate::errors::MountError;
 use nandscape_core::{Hint, ObjectCommand, ObjectId, ObjectStatus, Reply};
 use nandscape_engine::Data;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Mutex;
 use std::time::SystemTime;
 
@@ -39,8 +39,7 @@ impl ObjectFs {
         let notes = found.notes();
         if !is_read_only {
             let cannot = |failed: Failed| {
-                let why = failed.cause.map_or("an error".to_owned(), |cause| cause.to_string());
-                MountError::Refused(format!("cannot put the files in order: {why}"))
+                MountError::Refused(format!("cannot put the files in order: {}", failed.why()))
             };
             store(&tree, &found, &mut calls).map_err(cannot)?;
         }
@@ -75,8 +74,7 @@ impl Found {
 
 /// All objects as files.
 fn read(calls: &mut Calls<'_>) -> Result<(Tree, Found), String> {
-    let failed = |failed: Failed| failed.cause.map_or("an error".to_owned(), |cause| cause.to_string());
-    let objects: Box<[ObjectStatus]> = match calls.plain(ObjectCommand::List).map_err(failed)? {
+    let objects: Box<[ObjectStatus]> = match calls.plain(ObjectCommand::List).map_err(Failed::why)? {
         Reply::Objects(objects) => objects,
         other => panic!("a question for all objects is answered with {other:?}"),
     };
@@ -91,7 +89,7 @@ fn read(calls: &mut Calls<'_>) -> Result<(Tree, Found), String> {
                 found.unreadable.push(ino);
                 continue;
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(error.why()),
         };
         if bytes.is_empty() && status.size == 0 {
             found.superfluous.push(ino);
@@ -115,6 +113,7 @@ fn read(calls: &mut Calls<'_>) -> Result<(Tree, Found), String> {
             objects.len()
         ));
     }
+    end_exchanges(&mut tree, &mut found);
     hang(&mut tree, &mut found);
     collect_lost(&mut tree, &mut found);
     tree.find_subdirs();
@@ -137,6 +136,25 @@ fn unknown(kind: Kind, mode: u16) -> Attributes {
         // Nowhere: it will be found lost.
         names: vec![Name { parent: 0, bytes: Box::default() }],
         target: Box::default(),
+        extended: BTreeMap::new(),
+        given: None,
+    }
+}
+
+/// Ends exchanges of names of which the first half is there alone: the other file has the name that is
+/// meant for it.
+fn end_exchanges(tree: &mut Tree, found: &mut Found) {
+    let halves: Vec<(u64, Given)> =
+        tree.nodes.iter().filter_map(|(ino, node)| Some((*ino, node.attributes.given.clone()?))).collect();
+    for (ino, given) in halves {
+        let (stamp, names) = (tree.nodes[&ino].attributes.stamp, tree.nodes[&ino].attributes.names.clone());
+        let Some(other) = tree.nodes.get_mut(&given.ino) else { continue };
+        let is_older = other.attributes.stamp < stamp;
+        if let Some(taken) = other.attributes.names.iter_mut().find(|name| is_older && names.contains(name)) {
+            *taken = given.name;
+            other.attributes.stamp = stamp;
+            found.changed.insert(given.ino);
+        }
     }
 }
 

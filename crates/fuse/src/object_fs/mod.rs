@@ -13,9 +13,12 @@
 
 pub mod attributes;
 mod calls;
+mod charges;
+mod extended;
 mod lifetime;
 mod load;
 mod names;
+mod quotas;
 mod serve;
 mod tree;
 
@@ -28,6 +31,7 @@ use tree::Tree;
 
 pub use calls::{Changes, Entry};
 pub use names::New;
+pub use quotas::Quota;
 pub use serve::Served;
 pub use tree::ROOT;
 
@@ -88,6 +92,7 @@ impl Calls<'_> {
         self.run(command, Data::Write(&bytes))?;
         tree.stale.remove(&ino);
         tree.get_mut(ino)?.attributes = attributes;
+        self.recharge(tree, ino);
         Ok(())
     }
 

@@ -1,12 +1,13 @@
 //! Calls that change names.
 
-use super::attributes::{Attributes, Kind, Name, TARGET_BYTES};
+use super::attributes::{Attributes, Given, Kind, Name, TARGET_BYTES};
 use super::lifetime::class_of;
 use super::tree::{Node, Tree};
 use super::{Calls, ObjectFs, Stat};
 use crate::client::{Done, Failed};
 use nandscape_core::{Hint, ObjectCommand, ObjectId};
 use nandscape_engine::{Data, Due};
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// What a new file is to be.
@@ -58,8 +59,11 @@ impl ObjectFs {
             ctime: now,
             names: vec![Name { parent, bytes: name.into() }],
             target: new.target,
+            extended: BTreeMap::new(),
+            given: None,
         };
         let bytes = attributes.encode().ok_or(Failed::number(libc::ENAMETOOLONG))?;
+        tree.quotas.check(attributes.uid, 1, 1)?;
         let object = ObjectId(ino);
         let hint = if new.kind == Kind::File { class_of(name) } else { Hint::NOT_SET };
         calls.plain(ObjectCommand::Create { object, hint })?;
@@ -71,6 +75,7 @@ impl ObjectFs {
             return Err(failed);
         }
         tree.nodes.insert(ino, Node { users, ..Node::new(attributes) });
+        calls.recharge(&mut tree, ino);
         tree.fresh.insert(ino);
         tree.set_child(parent, name, Some(ino), now);
         let stat = calls.stat(&tree, ino)?;
@@ -155,6 +160,71 @@ impl ObjectFs {
         if !is_dir && class_of(name) != class_of(new_name) {
             // A matter of placement alone.
             let _ = calls.plain(ObjectCommand::Hint { object: ObjectId(ino), hint: class_of(new_name) });
+        }
+        Ok(Done { len: 0, due: calls.due })
+    }
+
+    /// Two files exchange a name of each, as one change: a loss of power leaves both names as they were or
+    /// both exchanged. Afterwards that is durable.
+    pub fn exchange(
+        &self,
+        (parent, name): (u64, &[u8]),
+        (to, new_name): (u64, &[u8]),
+    ) -> Result<Done, Failed> {
+        self.check_writable()?;
+        let (mut tree, mut calls) = (self.lock(), self.calls());
+        let (one, other) = (tree.lookup(parent, name)?, tree.lookup(to, new_name)?);
+        if one == other {
+            return Ok(Done::default());
+        }
+        if tree.is_within(to, one) || tree.is_within(parent, other) {
+            return Err(Failed::number(libc::EINVAL));
+        }
+        // What the names say of them is there before it changes.
+        for ino in [parent, to, one, other] {
+            if tree.fresh.contains(&ino) {
+                calls.flush(&mut tree, ino)?;
+            }
+        }
+        let now = SystemTime::now();
+        let name_of = |parent, bytes: &[u8]| Name { parent, bytes: bytes.into() };
+        let (first, second) = (name_of(parent, name), name_of(to, new_name));
+        let given = Given { ino: other, name: first.clone() };
+        let stamps = [tree.next_stamp(), tree.next_stamp()];
+        let renamed = |ino, (old, new): (&Name, &Name), stamp, given| {
+            let mut attributes = tree.get(ino)?.attributes.clone();
+            let own =
+                attributes.names.iter_mut().find(|own| *own == old).ok_or(Failed::number(libc::ENOENT))?;
+            own.clone_from(new);
+            (attributes.ctime, attributes.stamp, attributes.given) = (now, stamp, given);
+            // Nothing is changed where there is no room for one of them.
+            attributes.encode().ok_or(Failed::number(libc::ENOSPC))?;
+            Ok::<_, Failed>(attributes)
+        };
+        let of_one = renamed(one, (&first, &second), stamps[0], Some(given))?;
+        let of_other = renamed(other, (&second, &first), stamps[1], None)?;
+        let before = tree.get(one)?.attributes.clone();
+        calls.set(&mut tree, (one, of_one), None)?;
+        if let Err(failed) = calls.flush(&mut tree, one) {
+            let _ = calls.set(&mut tree, (one, before.clone()), None);
+            tree.get_mut(one)?.attributes = before;
+            return Err(failed);
+        }
+        // From here on the exchange is durable: the next start would end it.
+        let set = calls.set(&mut tree, (other, of_other.clone()), None);
+        if set.and_then(|()| calls.flush(&mut tree, other)).is_ok() {
+            tree.get_mut(one)?.attributes.given = None;
+        } else {
+            tree.get_mut(other)?.attributes = of_other;
+            tree.stale.insert(other);
+        }
+        for (dir, name, child) in [
+            (parent, name, None),
+            (to, new_name, None),
+            (parent, name, Some(other)),
+            (to, new_name, Some(one)),
+        ] {
+            tree.set_child(dir, name, child, now);
         }
         Ok(Done { len: 0, due: calls.due })
     }

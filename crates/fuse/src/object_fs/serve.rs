@@ -7,8 +7,8 @@ use crate::client::{Done, Failed};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
-    WriteFlags,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use nandscape_engine::Due;
 use std::collections::HashMap;
@@ -122,10 +122,25 @@ fn new(request: &Request, kind: Kind, mode: u32) -> New {
     New { kind, mode, uid: request.uid(), gid: request.gid(), rdev: 0, target: Box::default() }
 }
 
+/// Answers with bytes of which the caller takes `size`, or with their number if that is 0.
+fn extended(found: Result<impl AsRef<[u8]>, Failed>, size: u32, reply: ReplyXattr) {
+    match found {
+        Err(failed) => reply.error(Errno::from_i32(failed.errno)),
+        Ok(bytes) => match bytes.as_ref() {
+            bytes if size == 0 => reply.size(bytes.len() as u32),
+            bytes if bytes.len() > size as usize => reply.error(Errno::ERANGE),
+            bytes => reply.data(bytes),
+        },
+    }
+}
+
 impl Filesystem for Served {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let gathers = if self.gathers_writes { InitFlags::FUSE_WRITEBACK_CACHE } else { InitFlags::empty() };
-        Answers::configure(config, InitFlags::FUSE_CACHE_SYMLINKS | gathers);
+        // Who writes, truncates or gives away a file takes its privileges; otherwise the kernel would ask
+        // for its capabilities before each write.
+        let drops = InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+        Answers::configure(config, InitFlags::FUSE_CACHE_SYMLINKS | drops | gathers);
         Ok(())
     }
 
@@ -152,7 +167,7 @@ impl Filesystem for Served {
 
     fn setattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -175,7 +190,7 @@ impl Filesystem for Served {
         };
         let mode = mode.map(|mode| (mode & 0o7777) as u16);
         let changes = Changes { mode, uid, gid, size, atime: atime.map(time), mtime: mtime.map(time) };
-        match self.files.setattr(ino.0, changes) {
+        match self.files.setattr(ino.0, changes, request.uid() == 0) {
             Ok((stat, due)) => {
                 let attr = self.attr(&stat);
                 self.answers.at(due, move || reply.attr(&REMEMBERED, &attr));
@@ -260,13 +275,14 @@ impl Filesystem for Served {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let replaces = match flags {
-            flags if flags.is_empty() => true,
-            RenameFlags::RENAME_NOREPLACE => false,
-            _ => return reply.error(Errno::EINVAL),
-        };
         let (from, to) = ((parent.0, name.as_bytes()), (to.0, new_name.as_bytes()));
-        self.done("rename", parent, |files| files.rename(from, to, replaces), reply);
+        let rename = |files: &ObjectFs| match flags {
+            RenameFlags::RENAME_EXCHANGE => files.exchange(from, to),
+            RenameFlags::RENAME_NOREPLACE => files.rename(from, to, false),
+            flags if flags.is_empty() => files.rename(from, to, true),
+            _ => Err(Failed::number(libc::EINVAL)),
+        };
+        self.done("rename", parent, rename, reply);
     }
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -297,13 +313,15 @@ impl Filesystem for Served {
         _: FileHandle,
         offset: u64,
         data: &[u8],
-        _: WriteFlags,
+        write: WriteFlags,
         flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         // O_SYNC contains O_DSYNC, and the kernel sets it here for RWF_DSYNC too.
-        match self.files.write(ino.0, offset, data, flags.0 & libc::O_DSYNC != 0) {
+        let is_durable = flags.0 & libc::O_DSYNC != 0;
+        let drops_ids = write.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        match self.files.write(ino.0, offset, data, is_durable, drops_ids) {
             Ok(done) => self.answers.at(done.due, move || reply.written(done.len as u32)),
             Err(failed) => reply.error(self.answers.failed("write", Number(ino), &failed)),
         }
@@ -373,6 +391,32 @@ impl Filesystem for Served {
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
         self.open_dirs().remove(&handle.0);
         reply.ok();
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let name = name.as_bytes();
+        self.done("setxattr", ino, |files| files.set_extended(ino.0, name, value, flags), reply);
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        extended(self.files.extended(ino.0, name.as_bytes()), size, reply);
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        extended(self.files.extended_names(ino.0), size, reply);
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.done("removexattr", ino, |files| files.remove_extended(ino.0, name.as_bytes()), reply);
     }
 
     /// The number of files is limited by the room for their attributes alone, so none is given.

@@ -1,6 +1,7 @@
 //! The files and their names, in memory.
 
 use super::attributes::{Attributes, Kind, NAME_BYTES, Name};
+use super::quotas::Quotas;
 use crate::client::Failed;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::SystemTime;
@@ -44,6 +45,7 @@ pub struct Tree {
     pub fresh: BTreeSet<u64>,
     /// Names that files with other names had before, where a loss of power might bring them back.
     pub vacated: HashMap<(u64, Box<[u8]>), u64>,
+    pub quotas: Quotas,
 }
 
 impl Tree {
@@ -106,6 +108,7 @@ impl Tree {
     /// A file is gone.
     pub fn remove(&mut self, ino: u64) {
         self.nodes.remove(&ino);
+        self.quotas.forget(ino);
         self.stale.remove(&ino);
         self.fresh.remove(&ino);
         self.vacated.retain(|_, by| *by != ino);

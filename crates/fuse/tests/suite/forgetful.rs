@@ -44,6 +44,8 @@ pub struct Forgetful {
     pub splits_pairs: bool,
     /// An object whose metadata cannot be read.
     pub unreadable: Option<u64>,
+    /// Commands that change something or flush until everything fails, if it does.
+    pub left: Arc<Mutex<Option<u64>>>,
 }
 
 impl Forgetful {
@@ -57,7 +59,13 @@ impl Forgetful {
             zones: None,
             objects: true,
         };
-        Self { inside: Arc::default(), infos: vec![info], splits_pairs, unreadable: None }
+        Self {
+            inside: Arc::default(),
+            infos: vec![info],
+            splits_pairs,
+            unreadable: None,
+            left: Arc::default(),
+        }
     }
 
     /// Power is lost: of every object some version stays, the last one that was made durable or a later one.
@@ -256,6 +264,13 @@ impl Subsystem for Forgetful {
             && self.unreadable == Some(object.0)
         {
             return Err(FtlError::Flash(FlashError::Uncorrectable { page: Ppn(7) }).into());
+        }
+        let is_read = command.writes_nothing() && !matches!(command, ObjectCommand::Flush { .. });
+        if let Some(left) = self.left.lock().unwrap().as_mut().filter(|_| !is_read) {
+            if *left == 0 {
+                return Err(FtlError::ReadOnly { reason: "the test says so" }.into());
+            }
+            *left -= 1;
         }
         let reply = self.inside.lock().unwrap().run(command, payload, self.splits_pairs)?;
         Ok(Answer { done: Token::NONE, reply })

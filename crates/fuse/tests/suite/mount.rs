@@ -5,6 +5,7 @@
 use nandscape_engine::{Clock, Engine};
 use nandscape_fuse::{Mount, MountError, MountOptions};
 use nandscape_stack::{Typed, build_storing};
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
@@ -13,8 +14,13 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-pub const OPTIONS: MountOptions =
-    MountOptions { is_read_only: false, gathers_writes: false, threads: 2, memory_bytes: 4 << 20 };
+pub const OPTIONS: MountOptions = MountOptions {
+    is_read_only: false,
+    gathers_writes: false,
+    quotas: BTreeMap::new(),
+    threads: 2,
+    memory_bytes: 4 << 20,
+};
 
 fn engine(namespaces: u32) -> Arc<Engine> {
     engine_with(namespaces, Clock::free())

@@ -3,8 +3,9 @@
 use crate::mount::{OPTIONS, mount};
 use nandscape_core::rng::{Rng, below, seeded};
 use nandscape_engine::{Clock, Engine};
-use nandscape_fuse::MountOptions;
+use nandscape_fuse::{MountOptions, Quota};
 use nandscape_stack::{Typed, build_storing};
+use rustix::fs::CWD;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -27,8 +28,26 @@ fn engine() -> Arc<Engine> {
     Arc::new(Engine::new(build_storing(&typed.check().unwrap()).unwrap(), Clock::free()))
 }
 
-/// What is below a directory, by path: kind, mode, links (of files), size, bytes or target.
-fn all(root: &Path) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
+/// Extended attributes of a file that users can set.
+fn extended(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut names = [0; 4096];
+    let Ok(len) = rustix::fs::llistxattr(path, &mut names[..]) else { return BTreeMap::new() };
+    let names = names[..len].split(|byte| *byte == 0).map(|name| String::from_utf8_lossy(name).into_owned());
+    let of_users = names.filter(|name| name.starts_with("user."));
+    of_users
+        .map(|name| {
+            let mut value = [0; 4096];
+            let len = rustix::fs::lgetxattr(path, &*name, &mut value[..]).unwrap();
+            (name, value[..len].to_vec())
+        })
+        .collect()
+}
+
+/// What a file is: mode, owner, links (of files), bytes or target, extended attributes.
+type Found = (u32, u32, u64, Vec<u8>, BTreeMap<String, Vec<u8>>);
+
+/// What is below a directory, by path.
+fn all(root: &Path) -> BTreeMap<PathBuf, Found> {
     let (mut found, mut dirs) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).unwrap() {
@@ -44,7 +63,8 @@ fn all(root: &Path) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
                 assert_eq!(meta.len(), bytes.len() as u64, "{}", path.display());
                 (meta.nlink(), bytes)
             };
-            found.insert(path.strip_prefix(root).unwrap().to_owned(), (meta.mode(), links, bytes));
+            let file = (meta.mode(), meta.uid(), links, bytes, extended(&path));
+            found.insert(path.strip_prefix(root).unwrap().to_owned(), file);
         }
     }
     found
@@ -58,11 +78,16 @@ enum Call {
     Unlink(PathBuf),
     Rmdir(PathBuf),
     Rename(PathBuf, PathBuf),
+    Exchange(PathBuf, PathBuf),
     Link(PathBuf, PathBuf),
     Symlink(PathBuf, PathBuf),
     Write(PathBuf, u64, Vec<u8>),
     Truncate(PathBuf, u64),
     Chmod(PathBuf, u32),
+    Chown(PathBuf, u32),
+    /// With the flags of setxattr(2).
+    SetExtended(PathBuf, String, Vec<u8>, u32),
+    RemoveExtended(PathBuf, String),
     /// Opened, unlinked, written, read and closed.
     Orphan(PathBuf, Vec<u8>),
 }
@@ -79,7 +104,8 @@ fn random(rng: &mut impl Rng) -> Call {
     let (offset, len) = (below(rng, 40_000), 1 + below(rng, 30_000));
     let mut data = vec![0; len as usize];
     rng.fill_bytes(&mut data);
-    match below(rng, 14) {
+    let extended = format!("user.{}", below(rng, 3));
+    match below(rng, 19) {
         0 | 1 => Call::Create(one),
         2 | 3 => Call::Mkdir(one),
         4 => Call::Unlink(one),
@@ -88,8 +114,12 @@ fn random(rng: &mut impl Rng) -> Call {
         8 => Call::Link(one, other),
         9 => Call::Symlink(one, other),
         10 => Call::Truncate(one, offset),
-        11 => Call::Chmod(one, 0o600 + (offset as u32 & 0o77)),
+        11 => Call::Chmod(one, 0o600 | (offset as u32 & 0o6077)),
         12 => Call::Orphan(one, data),
+        13 | 14 => Call::Exchange(one, other),
+        15 => Call::SetExtended(one, extended, data[..data.len().min(300)].to_vec(), offset as u32 % 3),
+        16 => Call::RemoveExtended(one, extended),
+        17 => Call::Chown(one, offset as u32 % 3),
         _ => Call::Write(one, offset, data),
     }
 }
@@ -104,6 +134,10 @@ impl Call {
             Self::Unlink(path) => fs::remove_file(root.join(path)),
             Self::Rmdir(path) => fs::remove_dir(root.join(path)),
             Self::Rename(path, to) => fs::rename(root.join(path), root.join(to)),
+            Self::Exchange(path, to) => {
+                let flags = rustix::fs::RenameFlags::EXCHANGE;
+                Ok(rustix::fs::renameat_with(CWD, root.join(path), CWD, root.join(to), flags)?)
+            }
             Self::Link(path, to) => fs::hard_link(root.join(path), root.join(to)),
             Self::Symlink(path, to) => symlink(path, root.join(to)),
             Self::Write(path, offset, data) => {
@@ -115,6 +149,12 @@ impl Call {
             Self::Chmod(path, mode) => {
                 fs::set_permissions(root.join(path), fs::Permissions::from_mode(*mode))
             }
+            Self::Chown(path, uid) => std::os::unix::fs::chown(root.join(path), Some(*uid), None),
+            Self::SetExtended(path, name, value, flags) => {
+                let flags = rustix::fs::XattrFlags::from_bits_retain(*flags);
+                Ok(rustix::fs::setxattr(root.join(path), name, value, flags)?)
+            }
+            Self::RemoveExtended(path, name) => Ok(rustix::fs::removexattr(root.join(path), name)?),
             Self::Orphan(path, data) => {
                 let file = OpenOptions::new().read(true).write(true).open(root.join(path))?;
                 fs::remove_file(root.join(path))?;
@@ -133,6 +173,7 @@ fn random_calls_answer_and_leave_what_they_do_on_another_file_system() {
     let (served, plain) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (served, plain) = (served.path(), plain.path());
     let engine = engine();
+    let keeps_extended = rustix::fs::setxattr(plain, "user.a", b"1", rustix::fs::XattrFlags::empty()).is_ok();
     let mut rng = seeded(3);
     for round in 0..6 {
         let options = MountOptions { gathers_writes: round % 2 == 1, ..OPTIONS };
@@ -140,6 +181,10 @@ fn random_calls_answer_and_leave_what_they_do_on_another_file_system() {
         assert_eq!(mount.notes(), [] as [String; 0], "nothing is in disorder after an unmount");
         for step in 0..500 {
             let call = random(&mut rng);
+            // Of /tmp, on some machines.
+            if !keeps_extended && matches!(call, Call::SetExtended(..) | Call::RemoveExtended(..)) {
+                continue;
+            }
             let [ours, theirs] = [served, plain].map(|root| call.apply(root).map_err(|e| e.raw_os_error()));
             assert_eq!(ours, theirs, "round {round}, step {step}: {call:?}");
         }
@@ -193,4 +238,58 @@ fn a_full_store_refuses_writes_whole_and_space_comes_back() {
         assert!(room() >= whole - (1 << 16), "round {round}: {} free of {whole}", room());
     }
     assert!(written > 2 * whole);
+}
+
+#[test]
+fn files_of_a_user_take_no_more_than_the_quota() {
+    const LIMIT: u64 = 1 << 20;
+    let served = tempfile::tempdir().unwrap();
+    let engine = engine();
+    let uid = rustix::process::geteuid().as_raw();
+    // The root directory is a file of this user, too.
+    let quotas = BTreeMap::from([(uid, Quota { bytes: Some(LIMIT), files: Some(4) })]);
+    let options = MountOptions { quotas, ..OPTIONS };
+    let path = |name: &str| served.path().join(name);
+    let code = |outcome: io::Result<()>| outcome.map_err(|error| error.raw_os_error().unwrap());
+    for round in 0..2 {
+        let Some(mut mount) = mount(&engine, served.path(), options.clone()) else { return };
+        let note = &mount.notes()[0];
+        let known = if round == 0 { "of 1 MiB and 1 of 4 files" } else { "of 1 MiB and 4 of 4 files" };
+        assert!(note.starts_with(&format!("user {uid} has ")) && note.ends_with(known), "{note}");
+        if round == 0 {
+            let [a, b] = ["a", "b"].map(|name| File::create(path(name)).unwrap());
+            let mut len = 0;
+            while b.write_all_at(&vec![7; 5_000], len).is_ok() {
+                len += 5_000;
+            }
+            assert!((LIMIT * 9 / 10..LIMIT).contains(&len), "{len} bytes");
+            assert_eq!(code(a.write_all_at(&vec![7; 40_000], 0)), Err(libc::EDQUOT));
+            assert_eq!(path("a").metadata().unwrap().len(), 0, "nothing of it is written");
+            // What is there can be written again, and what is given up comes back.
+            b.write_all_at(&vec![8; 100_000], 3).unwrap();
+            b.set_len(len - 400_000).unwrap();
+            a.write_all_at(&vec![7; 300_000], 0).unwrap();
+            fs::create_dir(path("c")).unwrap();
+            assert_eq!(code(File::create(path("d")).map(drop)), Err(libc::EDQUOT));
+            assert_eq!(code(fs::create_dir(path("d"))), Err(libc::EDQUOT));
+        } else {
+            // Another user has no limit, and what is given to one is not counted.
+            let file = OpenOptions::new().write(true).open(path("a")).unwrap();
+            assert_eq!(code(file.write_all_at(&vec![7; 400_000], 300_000)), Err(libc::EDQUOT));
+            if uid == 0 {
+                std::os::unix::fs::chown(path("a"), Some(1), None).unwrap();
+                file.write_all_at(&vec![7; 900_000], 300_000).unwrap();
+                let back = std::os::unix::fs::chown(path("a"), Some(0), None);
+                assert_eq!(code(back), Err(libc::EDQUOT));
+                assert_eq!(path("a").metadata().unwrap().uid(), 1);
+            }
+            fs::remove_file(path("b")).unwrap();
+            if uid == 0 {
+                std::os::unix::fs::chown(path("a"), Some(0), None).unwrap_err();
+                file.set_len(500_000).unwrap();
+                std::os::unix::fs::chown(path("a"), Some(0), None).unwrap();
+            }
+        }
+        mount.unmount().unwrap();
+    }
 }

@@ -7,8 +7,9 @@ use crate::console::{Console, Failure, Result};
 use clap::Args;
 use nandscape_core::{Info, units};
 use nandscape_fuse::{
-    LEAST_MEMORY_BYTES, LoopDevice, LoopOptions, Mount, MountError, MountOptions, SECTORS, guard,
+    LEAST_MEMORY_BYTES, LoopDevice, LoopOptions, Mount, MountError, MountOptions, Quota, SECTORS, guard,
 };
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,10 +46,11 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     for note in notes.into_iter().chain(warnings) {
         console.note(&note);
     }
+    let quotas = quotas(args, stores_files)?;
     let is_read_only = args.read_only || session.is_read_only();
     let gathers_writes = args.writeback;
     let threads = usize::from(args.threads);
-    let options = MountOptions { is_read_only, gathers_writes, threads, memory_bytes };
+    let options = MountOptions { is_read_only, gathers_writes, quotas, threads, memory_bytes };
     let tell = Box::new(move |message: &str| console.note_of("fuse: request failed", &message));
     let stop = Arc::clone(&session.stop);
     let ended = move || stop.request("the mount has ended");
@@ -67,6 +69,39 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
 /// Whether the files are the clients' own.
 fn stores_files(session: &Session) -> bool {
     session.engine.namespaces().iter().any(|info| info.objects)
+}
+
+/// What the files of users may take.
+fn quotas(args: &ServeFuseArgs, stores_files: bool) -> Result<BTreeMap<u32, Quota>> {
+    let mut quotas: BTreeMap<u32, Quota> = BTreeMap::new();
+    for (option, given) in [("--quota", &args.quota), ("--quota-files", &args.quota_files)] {
+        if !given.is_empty() && !stores_files {
+            return Err(Failure::usage(format!(
+                "{option}: expected a store of files (--stack zone-files or oftl)"
+            )));
+        }
+        for text in given {
+            let parsed = text.split_once('=').and_then(|(uid, limit)| {
+                let limit =
+                    if option == "--quota" { units::parse_size(limit).ok() } else { limit.parse().ok() };
+                Some((uid.parse().ok()?, limit?))
+            });
+            let Some((uid, limit)) = parsed else {
+                let expected = if option == "--quota" {
+                    "UID=SIZE, such as 1000=2GiB"
+                } else {
+                    "UID=N, such as 1000=5000"
+                };
+                return Err(Failure::usage(format!("{option} {text}: expected {expected}")));
+            };
+            let quota = quotas.entry(uid).or_default();
+            let place = if option == "--quota" { &mut quota.bytes } else { &mut quota.files };
+            if place.replace(limit).is_some() {
+                return Err(Failure::usage(format!("{option} {text}: user {uid} has a limit already")));
+            }
+        }
+    }
+    Ok(quotas)
 }
 
 fn sector(text: &str) -> Result<u32> {
