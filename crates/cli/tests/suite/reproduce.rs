@@ -17,11 +17,12 @@ fn listed() -> Vec<Value> {
     tables["reproductions"].as_array().unwrap().clone()
 }
 
-/// Every experiment that needs nothing but the command itself, without the one that takes half a minute.
+/// Every experiment that needs nothing but the command itself, without those that need recordings or half a
+/// minute.
 fn experiments() -> Vec<String> {
     let own = listed().into_iter().filter(|one| one["runs"] != "live");
     let names = own.map(|one| one["name"].as_str().unwrap().to_owned());
-    names.filter(|name| !["streams-captured", "nvm-sets"].contains(&name.as_str())).collect()
+    names.filter(|name| !["streams-captured", "oftl-captured", "nvm-sets"].contains(&name.as_str())).collect()
 }
 
 /// What a cell says of a value: text as it is, a number as the number that it reads as.
@@ -229,4 +230,36 @@ fn several_seeds_are_rows_with_a_mean_a_range_and_a_count() {
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(2));
+}
+
+/// One recording is in the tree; the others are skipped by name.
+#[test]
+fn objects_are_compared_on_the_recordings_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let captured = folder.path().join("captured");
+    std::fs::create_dir(&captured).unwrap();
+    for name in ["git.ops.csv.zst", "git.files.csv.zst"] {
+        let there = format!("{}/../../traces/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::copy(there, captured.join(name)).unwrap();
+    }
+    let run = |more: &[&str]| {
+        let arguments = ["reproduce", "oftl-captured", "--quiet", "--json"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        command.args(arguments).args(more).env("NANDSCAPE_TRACES", folder.path()).output().unwrap()
+    };
+    let whole = run(&[]);
+    let document: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    let rows = document.as_array().unwrap();
+    let verdict = |rows: &[Value], name: &str| {
+        rows.iter().find(|row| row["name"] == name).map(|row| row["verdict"].clone()).unwrap()
+    };
+    for name in ["lowest of four, git", "lowest of all, git"] {
+        assert_eq!(verdict(rows, name), "holds", "{name}");
+    }
+    let skipped = rows.iter().filter(|row| row["note"].as_str().unwrap().starts_with("skipped: "));
+    assert_eq!(skipped.count(), 4);
+    let spoiled = run(&["--sabotage"]);
+    assert_eq!(spoiled.status.code(), Some(0), "{}", String::from_utf8_lossy(&spoiled.stderr));
+    let document: Value = serde_json::from_slice(&spoiled.stdout).unwrap();
+    assert_eq!(verdict(document.as_array().unwrap(), "lowest of all, git"), "fails");
 }

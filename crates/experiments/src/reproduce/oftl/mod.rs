@@ -4,10 +4,12 @@
 //! objects in the place of files, without a file system for users above. All loads run on the preset
 //! `oftl-fast13`, whose times were calibrated to one cell of [OFTL table 3].
 
+mod captured;
 mod extensions;
 mod page_sizes;
 mod table_3;
 
+pub(super) use captured::CAPTURED;
 pub(super) use extensions::FIG_9;
 pub(super) use page_sizes::FIG_8;
 pub(super) use table_3::TABLE_3;

@@ -1,14 +1,12 @@
 //! Recorded loads, read once into memory and replayed any number of times with what is known of every
 //! request.
 
+use super::super::recordings;
 use crate::Result;
 use nandscape_core::{BlockKind, IoRecord, Origin, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Where recordings are looked for: the folder that this environment variable names.
-pub(super) const FOLDER: &str = "NANDSCAPE_TRACES";
 
 const PAGE: u64 = 4096;
 
@@ -52,11 +50,7 @@ impl Recording {
 
     /// The file, if the folder is given and has it; else why not.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
-        let Some(folder) = std::env::var_os(FOLDER) else {
-            return Err(format!("skipped: {FOLDER} does not name a folder of recordings with {}", self.file));
-        };
-        let path = Path::new(&folder).join(self.file);
-        if path.is_file() { Ok(path) } else { Err(format!("skipped: {} is not there", path.display())) }
+        recordings::find(self.file)
     }
 }
 
