@@ -108,9 +108,9 @@ fn rows_of(context: &Context<'_>, load: &str, path: &Path, out: &mut Table) -> D
 /// Bytes that the program wrote.
 fn written_bytes(path: &str) -> Result<u64> {
     let options = OpenOptions { format: Some("ops:level=file".to_owned()), ..OpenOptions::default() };
-    let mut reader = Workload::new(path, &options, Target::NONE)?.open()?;
+    let reader = Workload::new(path, &options, Target::NONE)?.open()?;
     let mut written = 0;
-    while let Some(record) = reader.next() {
+    for record in reader {
         let record = record?;
         written += if record.op == TraceOp::Write { record.len } else { 0 };
     }

@@ -1,5 +1,6 @@
 //! How much of the gap between no streams and the oracle the policy `death-time` closes.
 
+use super::super::recordings;
 use super::load::{Load, OTHERS, RECORDINGS, Recording};
 use super::measure::{FINE, STREAMS, Shape, measure};
 use super::{Context, Done, Table};
@@ -22,7 +23,7 @@ pub(super) fn rows(context: &Context<'_>, out: &mut Table) -> Done {
     let mut outcomes = Vec::new();
     for recording in RECORDINGS.iter().chain(&OTHERS) {
         context.check_stop()?;
-        if let Ok(path) = recording.find() {
+        if let Ok(path) = recordings::find(recording.file) {
             let mut all = Outcome { shares: Vec::new(), loss: 0.0 };
             for (mount, format) in recording.mounts() {
                 compare(&Load::read(&path, *format)?, recording, mount, &mut all, out)?;

@@ -1,12 +1,11 @@
 //! Recorded loads, read once into memory and replayed any number of times with what is known of every
 //! request.
 
-use super::super::recordings;
 use crate::Result;
 use nandscape_core::{BlockKind, IoRecord, Origin, SimTime, TraceError, TraceOp, TraceReader, WorkloadInfo};
 use nandscape_trace::{OpenOptions, Target, Workload};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const PAGE: u64 = 4096;
 
@@ -46,11 +45,6 @@ impl Recording {
         } else {
             &[("", None)]
         }
-    }
-
-    /// The file, if the folder is given and has it; else why not.
-    pub(super) fn find(&self) -> Result<PathBuf, String> {
-        recordings::find(self.file)
     }
 }
 

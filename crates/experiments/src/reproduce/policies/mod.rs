@@ -5,7 +5,7 @@ mod load;
 mod measure;
 mod synthetic;
 
-use super::{Context, Done, Reproduction, Sabotage, Table, experiment};
+use super::{Context, Done, Reproduction, Sabotage, Table, experiment, recordings};
 use crate::Result;
 use load::{Load, RECORDINGS, Recording};
 use measure::{COARSE, Cell, FINE, STREAMS, Shape, measure};
@@ -80,7 +80,7 @@ fn captured(context: &Context<'_>, out: &mut Table) -> Done {
     let mut best: Option<f64> = None;
     for recording in &RECORDINGS {
         context.check_stop()?;
-        let path = match recording.find() {
+        let path = match recordings::find(recording.file) {
             Ok(path) => path,
             Err(why) => {
                 // A number that is none is null.
