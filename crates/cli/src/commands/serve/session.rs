@@ -10,7 +10,7 @@ use crate::commands::typed_device;
 use crate::console::{Console, Failure, Result};
 use nandscape_cache::compose::Design;
 use nandscape_cache::manage::ManageError;
-use nandscape_core::{MapJournal, NamespaceResult, units};
+use nandscape_core::{NamespaceResult, units};
 use nandscape_engine::control::{Control, Controlled, Exports, Snapshot, StatSource, default_path};
 use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
@@ -204,7 +204,7 @@ fn tell_start(engine: &Engine, seconds: f64, console: Console) {
         let sets = subsystem.inspect().sets();
         for set in 0..sets {
             let of_set = if sets > 1 { format!("set {set} ") } else { String::new() };
-            if let Some(report) = subsystem.inspect().device(set).journal().map(MapJournal::recovery) {
+            if let Some(report) = subsystem.inspect().layer(set).recovery() {
                 console.note(&format!("{of_set}opened in {seconds:.2} s: {}", report.summary()));
             }
             if let Some(why) = subsystem.inspect().layer(set).read_only() {
