@@ -142,10 +142,10 @@ fn unknown(kind: Kind, mode: u16) -> Attributes {
 }
 
 /// Ends exchanges of names of which the first half is there alone: the other file has the name that is
-/// meant for it.
+/// meant for it. What the first half says holds for no later change of its file.
 fn end_exchanges(tree: &mut Tree, found: &mut Found) {
-    let halves: Vec<(u64, Given)> =
-        tree.nodes.iter().filter_map(|(ino, node)| Some((*ino, node.attributes.given.clone()?))).collect();
+    let given = tree.nodes.iter_mut().filter_map(|(ino, node)| Some((*ino, node.attributes.given.take()?)));
+    let halves: Vec<(u64, Given)> = given.collect();
     for (ino, given) in halves {
         let (stamp, names) = (tree.nodes[&ino].attributes.stamp, tree.nodes[&ino].attributes.names.clone());
         let Some(other) = tree.nodes.get_mut(&given.ino) else { continue };

@@ -327,6 +327,27 @@ fn an_exchange_is_whole_wherever_the_power_is_cut() {
     );
 }
 
+#[test]
+fn an_exchange_of_long_ago_takes_no_name_from_its_file() {
+    let store = Forgetful::new(false);
+    let (fs, _) = load(&store);
+    let [one, other, ..] = pairs(&fs);
+    fs.sync_all().unwrap();
+    fs.exchange((ROOT, b"a"), (ROOT, b"b")).unwrap();
+    drop(fs);
+    let (fs, _) = load(&store);
+    // Over a file that is open, and the power is cut before that has lost its name.
+    fs.open(other).unwrap();
+    *store.left.lock().unwrap() = Some(2);
+    fs.rename((ROOT, b"b"), (ROOT, b"a"), true).unwrap_err();
+    drop(fs);
+    *store.left.lock().unwrap() = None;
+    store.lose_power(&mut seeded(1));
+    let (fs, notes) = load(&store);
+    assert_eq!(fs.lookup(ROOT, b"a").unwrap().ino, one, "{notes:?}");
+    assert_eq!(fs.lookup(ROOT, b"b").unwrap_err().errno, libc::ENOENT);
+}
+
 /// Random calls, a loss of power, a look at what is left; `None` if all of it is as promised.
 fn round(seed: u64, splits_pairs: bool) -> Option<String> {
     let store = Forgetful::new(splits_pairs);

@@ -40,13 +40,13 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     if args.writeback && !stores_files {
         return Err(Failure::usage("--writeback: expected a store of files (--stack zone-files or oftl)"));
     }
+    let quotas = quotas(args, stores_files)?;
     let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     // Before the threads that serve are started, since they inherit it.
     let warnings = if stores_files { Vec::new() } else { guard::stand_below_block_device() };
     for note in notes.into_iter().chain(warnings) {
         console.note(&note);
     }
-    let quotas = quotas(args, stores_files)?;
     let is_read_only = args.read_only || session.is_read_only();
     let gathers_writes = args.writeback;
     let threads = usize::from(args.threads);
