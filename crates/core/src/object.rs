@@ -90,6 +90,14 @@ pub enum ObjectCommand {
         /// Where; what is behind the end of the object is ignored.
         extent: Extent,
     },
+    /// Keeps room for bytes that are not stored: writes to them are not refused for lack of room. They read
+    /// as zeroes, and an object grows as far as needed. Not every store can.
+    Reserve {
+        /// Which.
+        object: ObjectId,
+        /// Where.
+        extent: Extent,
+    },
     /// Sets the lifetime class of what is written from now on.
     Hint {
         /// Which.
@@ -140,6 +148,7 @@ impl ObjectCommand {
             Self::Read { .. } => "read object",
             Self::Truncate { .. } => "truncate object",
             Self::Punch { .. } => "punch object",
+            Self::Reserve { .. } => "reserve space of object",
             Self::Hint { .. } => "hint object",
             Self::Flush { .. } => "flush object",
             Self::SetAttributes { .. } => "set object attributes",

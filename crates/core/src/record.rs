@@ -226,7 +226,7 @@ impl IoRecord {
 
     /// The record of a command at `at`, without its [`BlockCommand::is_durable`]; `None` for a command that
     /// traces do not have: a report, a descriptor extension, random write areas, taking a zone offline,
-    /// vector access, attributes and lists of objects, objects with numbers from 2^32 on.
+    /// vector access, attributes, room and lists of objects, objects with numbers from 2^32 on.
     pub fn of(command: &Command, at: SimTime, volume: u32) -> Option<Self> {
         let (op, offset, len, hint) = match command {
             Command::Block(BlockCommand { op: Op::Flush, .. }) => (TraceOp::Flush, 0, 0, Hint(0)),
@@ -270,6 +270,7 @@ impl IoRecord {
                 (TraceOp::ObjectDelete, object, 0, 0, none)
             }
             ObjectCommand::Hint { .. }
+            | ObjectCommand::Reserve { .. }
             | ObjectCommand::SetAttributes { replaces: None, .. }
             | ObjectCommand::GetAttributes { .. }
             | ObjectCommand::Allocation { .. }

@@ -47,6 +47,7 @@ impl Kind {
             }
             ObjectCommand::Flush { .. } => Self::Flush,
             ObjectCommand::Create { .. }
+            | ObjectCommand::Reserve { .. }
             | ObjectCommand::Hint { .. }
             | ObjectCommand::SetAttributes { .. }
             | ObjectCommand::GetAttributes { .. }

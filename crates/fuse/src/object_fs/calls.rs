@@ -143,12 +143,15 @@ impl ObjectFs {
         self.sync(super::tree::ROOT)
     }
 
-    /// Punches or zeroes a range, by the mode bits of fallocate(2). Nothing can be reserved: other files
-    /// may take the space at any time.
+    /// Reserves, punches or zeroes a range, by the mode bits of fallocate(2). Nothing can be reserved behind
+    /// the end of a file that is to stay there, and nothing at all in stores that cannot.
     pub fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Result<Done, Failed> {
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         const ZERO_KEEP: i32 = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
         self.check_writable()?;
+        if mode == 0 || mode == libc::FALLOC_FL_KEEP_SIZE {
+            return self.reserve(ino, Extent::new(offset, len), mode == 0);
+        }
         let grows = match mode {
             PUNCH | ZERO_KEEP => false,
             libc::FALLOC_FL_ZERO_RANGE => true,
@@ -165,6 +168,28 @@ impl ObjectFs {
         calls.plain(ObjectCommand::Punch { object, extent: Extent::new(offset, len) })?;
         calls.recharge(&mut tree, ino);
         tree.changed(ino, SystemTime::now());
+        Ok(Done { len: 0, due: calls.due })
+    }
+
+    fn reserve(&self, ino: u64, extent: Extent, grows: bool) -> Result<Done, Failed> {
+        let end = extent.offset.checked_add(extent.len).ok_or(Failed::number(libc::EFBIG))?;
+        let (mut tree, mut calls) = (self.lock(), self.calls());
+        let object = ObjectId(ino);
+        let (status, _) = calls.status(ino)?;
+        if !grows && end > status.size {
+            return Err(Failed::number(libc::EOPNOTSUPP));
+        }
+        calls.check_write(&tree, ino, extent)?;
+        // Programs try it without need, so that nobody has to be told.
+        let plain = |failed: Failed| match failed.errno {
+            libc::EOPNOTSUPP => Failed::number(libc::EOPNOTSUPP),
+            _ => failed,
+        };
+        calls.plain(ObjectCommand::Reserve { object, extent }).map_err(plain)?;
+        calls.recharge(&mut tree, ino);
+        if end > status.size {
+            tree.changed(ino, SystemTime::now());
+        }
         Ok(Done { len: 0, due: calls.due })
     }
 

@@ -178,6 +178,9 @@ impl Inside {
                 state.bytes[start..end].fill(0);
                 self.change(object, Some(state));
             }
+            ObjectCommand::Reserve { .. } => {
+                return Err(NamespaceError::NotSupported { command: command.name() });
+            }
             ObjectCommand::Hint { object, .. } => drop(self.get(object)?),
             ObjectCommand::Flush { object: Some(object) } => {
                 self.get(object)?;

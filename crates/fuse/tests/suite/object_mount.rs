@@ -5,7 +5,8 @@ use nandscape_core::rng::{Rng, below, seeded};
 use nandscape_engine::{Clock, Engine};
 use nandscape_fuse::{MountOptions, Quota};
 use nandscape_stack::{Typed, build_storing};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, FallocateFlags};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,9 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn engine() -> Arc<Engine> {
+    engine_of("zone-files")
+}
+
+fn engine_of(stack: &str) -> Arc<Engine> {
     let mut typed = Typed::new();
     typed.merge_preset("generic-tlc").unwrap();
-    typed.set_stack("zone-files").unwrap();
+    typed.set_stack(stack).unwrap();
     for pair in [
         "device.channels=2",
         "device.dies_per_channel=1",
@@ -291,5 +296,41 @@ fn files_of_a_user_take_no_more_than_the_quota() {
             }
         }
         mount.unmount().unwrap();
+    }
+}
+
+#[test]
+fn what_is_allocated_can_be_written_whatever_else_is() {
+    let served = tempfile::tempdir().unwrap();
+    let path = |name: &str| served.path().join(name);
+    let allocate =
+        |file: &File, flags, offset, len| rustix::fs::fallocate(file, flags, offset, len).map(drop);
+    let (plain, keep) = (FallocateFlags::empty(), FallocateFlags::KEEP_SIZE);
+    for stack in ["oftl", "zone-files"] {
+        let engine = engine_of(stack);
+        let Some(_mount) = mount(&engine, served.path(), OPTIONS) else { return };
+        let [a, b] = ["a", "b"].map(|name| File::create(path(name)).unwrap());
+        let len = 3_000_000;
+        if stack == "zone-files" {
+            assert_eq!(allocate(&a, plain, 0, len), Err(Errno::OPNOTSUPP));
+            assert_eq!(path("a").metadata().unwrap().len(), 0);
+            continue;
+        }
+        allocate(&a, plain, 0, len).unwrap();
+        assert_eq!(allocate(&a, plain, 0, 1 << 40), Err(Errno::NOSPC));
+        assert_eq!(allocate(&a, keep, len, 1000), Err(Errno::OPNOTSUPP));
+        let found = path("a").metadata().unwrap();
+        assert!(found.len() == len && found.blocks() * 512 >= len, "{} of {len}", found.blocks() * 512);
+        let chunk = vec![7; 100_000];
+        let mut filled = 0;
+        while b.write_all_at(&chunk, filled).is_ok() {
+            filled += chunk.len() as u64;
+        }
+        assert_eq!(fs::read(path("a")).unwrap(), vec![0; len as usize]);
+        for at in (0..len).step_by(chunk.len()) {
+            a.write_all_at(&chunk, at).unwrap();
+        }
+        assert_eq!(fs::read(path("a")).unwrap(), vec![7; len as usize]);
+        allocate(&a, keep, 0, len).unwrap();
     }
 }

@@ -4,8 +4,8 @@ use super::nodes::Nodes;
 use super::sections::NONE;
 use super::{F2fs, IN_PLACE, Mode};
 use nandscape_core::{
-    Allocation, Answer, Cause, Extent, Hint, Issue, NamespaceResult, ObjectAttributes, ObjectCommand,
-    ObjectError, ObjectId, ObjectSpace, ObjectStatus, Op, Reply, SimTime, Submitted, Token,
+    Allocation, Answer, Cause, Extent, Hint, Issue, NamespaceError, NamespaceResult, ObjectAttributes,
+    ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Op, Reply, SimTime, Submitted, Token,
 };
 
 impl F2fs {
@@ -55,6 +55,9 @@ impl F2fs {
                 self.hosts.trims += 1;
                 self.truncate(file, size)?;
                 Token::NONE
+            }
+            ObjectCommand::Reserve { .. } => {
+                return Err(NamespaceError::NotSupported { command: command.name() });
             }
             ObjectCommand::Punch { object, extent } => {
                 let file = self.nodes.number(object)?;

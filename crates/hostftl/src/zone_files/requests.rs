@@ -6,8 +6,9 @@ use super::{Writer, ZoneFiles};
 use crate::below::{Reading, Run, lost, overlay};
 use nandscape_core::command::{Payload, check_attributes, check_payload};
 use nandscape_core::{
-    Answer, Cause, Extent, Hint, Issue, Lpn, NamespaceResult, ObjectAttributes, ObjectCommand, ObjectError,
-    ObjectId, ObjectSpace, ObjectStatus, Reply, SimTime, Submitted, Subsystem, Token,
+    Answer, Cause, Extent, Hint, Issue, Lpn, NamespaceError, NamespaceResult, ObjectAttributes,
+    ObjectCommand, ObjectError, ObjectId, ObjectSpace, ObjectStatus, Reply, SimTime, Submitted, Subsystem,
+    Token,
 };
 
 /// Pieces that a write adds at most: its own, and the part of another one behind it; and those of two units
@@ -65,6 +66,9 @@ impl<S: Subsystem> ZoneFiles<S> {
                 self.hosts.trims += 1;
                 self.hosts.trim_bytes += extent.len;
                 self.punch(slot, extent, at)?
+            }
+            ObjectCommand::Reserve { .. } => {
+                return Err(NamespaceError::NotSupported { command: command.name() });
             }
             ObjectCommand::Hint { object, hint } => {
                 let slot = self.files.slot(object)?;

@@ -94,6 +94,7 @@ pub(super) struct Blocks {
     pub infos: Vec<BlockInfo>,
     /// Blocks of which `valid` is the most there can be.
     inexact: Vec<bool>,
+    inexact_count: u32,
     /// By die.
     free: Vec<VecDeque<u32>>,
     pub free_count: u64,
@@ -130,6 +131,7 @@ impl Blocks {
             pages: geometry.pages_per_block,
             infos: vec![BlockInfo::default(); count],
             inexact: vec![false; count],
+            inexact_count: 0,
             free: vec![VecDeque::new(); geometry.units() as usize],
             free_count: 0,
             die: 0,
@@ -162,7 +164,7 @@ impl Blocks {
     /// A block can be taken from now on.
     pub fn free(&mut self, block: u32, die: u32) {
         self.infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Free };
-        self.inexact[block as usize] = false;
+        self.set_exact(block, true);
         self.free[die as usize].push_back(block);
         self.free_count += 1;
     }
@@ -261,22 +263,28 @@ impl Blocks {
     /// The number of valid pages is at most so many, or exactly.
     pub fn set_valid(&mut self, block: u32, valid: u32, is_exact: bool) {
         self.infos[block as usize].valid = valid;
-        self.inexact[block as usize] = !is_exact;
+        self.set_exact(block, is_exact);
         if self.infos[block as usize].state == BlockState::Sealed {
             self.victims.invalidated(block, valid, self.now);
         }
     }
 
+    fn set_exact(&mut self, block: u32, is_exact: bool) {
+        let before = std::mem::replace(&mut self.inexact[block as usize], !is_exact);
+        self.inexact_count = self.inexact_count + u32::from(!is_exact) - u32::from(before);
+    }
+
     /// Sealed blocks whose number of valid pages is not known exactly.
     pub fn inexact(&self) -> impl Iterator<Item = u32> {
-        (0..self.infos.len() as u32).filter(|block| {
+        let end = if self.inexact_count == 0 { 0 } else { self.infos.len() as u32 };
+        (0..end).filter(|block| {
             self.inexact[*block as usize] && self.infos[*block as usize].state == BlockState::Sealed
         })
     }
 
     pub fn bad(&mut self, block: u32) {
         self.infos[block as usize] = BlockInfo { valid: 0, state: BlockState::Bad };
-        self.inexact[block as usize] = false;
+        self.set_exact(block, true);
     }
 
     pub fn good(&self) -> u64 {

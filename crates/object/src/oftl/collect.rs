@@ -26,7 +26,11 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             return Ok(());
         }
         let mut result = Ok(());
-        while result.is_ok() && self.blocks.free_count < wanted {
+        // What a collection gains, the metadata of what it moved may take again.
+        let (mut most, mut in_vain) = (0, 0);
+        while result.is_ok() && self.blocks.free_count < wanted && in_vain < 2 * self.blocks.infos.len() {
+            in_vain = if self.blocks.free_count > most { 0 } else { in_vain + 1 };
+            most = most.max(self.blocks.free_count);
             result = match self.victim(at) {
                 Ok(Some(victim)) => self.collect_block(victim, at),
                 Ok(None) => break,
@@ -38,16 +42,21 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 
     /// A block that is worth it. Blocks that failed go first. A count that may be too high is put right
-    /// before.
+    /// before; and before little is gained, one of a block that may have more to gain than it seems.
     fn victim(&mut self, at: SimTime) -> NamespaceResult<Option<u32>> {
         if let Some(block) = self.blocks.failed.pop() {
             return Ok(Some(block));
         }
+        let mut has_looked = false;
         loop {
             let facts = VictimFacts { blocks: &self.blocks.infos, now: self.blocks.now };
             let picked = self.blocks.victims.pick(&facts);
-            let can_gain = |block: &u32| self.blocks.infos[*block as usize].valid < self.blocks.pages;
-            let block = match picked.filter(can_gain).or_else(|| self.blocks.inexact().next()) {
+            let valid = |block: u32| self.blocks.infos[block as usize].valid;
+            let picked = picked.filter(|block| valid(*block) < self.blocks.pages);
+            let gains_little = picked.is_none_or(|block| !has_looked && 2 * valid(block) > self.blocks.pages);
+            let unknown = if gains_little { self.blocks.inexact().next() } else { None };
+            has_looked = true;
+            let block = match unknown.or(picked) {
                 None => return Ok(None),
                 Some(block) if self.blocks.is_exact(block) => return Ok(Some(block)),
                 Some(block) => block,

@@ -3,7 +3,7 @@
 use super::Oftl;
 use super::diffs::Compression;
 use super::format::{leaf_page, object_record};
-use super::layout::{Known, LOST, NOWHERE, PLANNED, is_page};
+use super::layout::{Known, LOST, NOWHERE, PLANNED, RESERVED, is_page};
 use super::object::Object;
 use super::oob::{ObjectOob, PageKind};
 use super::patch::Patch;
@@ -152,7 +152,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let mut error = None;
         for mut whole in pages {
             let len = object.page_len(whole.page, &self.sizes);
-            let needed = whole.old.filter(|_| whole.is_merged && !whole.patch.covers(0, len));
+            let is_needed = |old: &u32| *old != RESERVED && whole.is_merged && !whole.patch.covers(0, len);
+            let needed = whole.old.filter(is_needed);
             let read = match needed {
                 None => Ok(None),
                 Some(LOST) => Err(FlashError::Uncorrectable { page: Ppn(LOST) }),
@@ -331,4 +332,4 @@ pub(super) fn lost(page: u32) -> NamespaceError {
     FtlError::Flash(FlashError::Uncorrectable { page: Ppn(page) }).into()
 }
 
-const _: () = assert!(!is_page(PLANNED) && !is_page(LOST));
+const _: () = assert!(!is_page(PLANNED) && !is_page(LOST) && !is_page(RESERVED));

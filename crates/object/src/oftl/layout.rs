@@ -8,10 +8,12 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 pub(super) const LOST: u32 = u32::MAX - 1;
 /// The place of a page that is about to be programmed.
 pub(super) const PLANNED: u32 = u32::MAX - 2;
+/// The place of a page that has room, and nothing written.
+pub(super) const RESERVED: u32 = u32::MAX - 3;
 
 /// Whether a place is a page of the flash.
 pub(super) const fn is_page(place: u32) -> bool {
-    place < PLANNED
+    place < RESERVED
 }
 
 /// How the places of a leaf are known on the flash.
@@ -91,6 +93,14 @@ impl Layout {
         leaf.mapped = leaf.mapped + u32::from(is) - u32::from(was);
         self.mapped = self.mapped + u64::from(is) - u64::from(was);
         was.then_some(before)
+    }
+
+    /// Keeps room for a page; only metadata can say so.
+    pub fn reserve(&mut self, page: u32) {
+        self.set(page, RESERVED);
+        if let Some(leaf) = self.leaves.get_mut(&(page / self.leaf_pages)) {
+            leaf.known = Known::Stale;
+        }
     }
 
     /// Pages are nowhere from now on; where they were is passed to `freed`.

@@ -2,7 +2,7 @@
 
 use super::Oftl;
 use super::flush::lost;
-use super::layout::{LOST, is_page};
+use super::layout::{LOST, RESERVED, is_page};
 use super::object::Object;
 use super::oob::ObjectOob;
 use nandscape_core::command::{Payload, check_attributes, check_payload};
@@ -69,6 +69,11 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 }
                 Token::NONE
             }
+            ObjectCommand::Reserve { object, extent } => {
+                let slot = self.find(object, at)?;
+                self.reserve(slot, extent, at)?;
+                Token::NONE
+            }
             ObjectCommand::Hint { object, hint } => {
                 let slot = self.find(object, at)?;
                 let object = self.table.get_mut(slot);
@@ -98,16 +103,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 Token::NONE
             }
             ObjectCommand::List => {
-                let ids: Vec<u64> = self.table.entries().map(|(id, _)| id).collect();
-                let statuses = ids.into_iter().map(|id| match self.find(ObjectId(id), at) {
-                    Ok(slot) => Ok(self.status(slot)),
-                    Err(NamespaceError::Ftl(FtlError::Flash(_))) => {
-                        let allocated = self.allocated(id);
-                        Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated })
-                    }
-                    Err(error) => Err(error),
-                });
-                reply = Reply::Objects(statuses.collect::<NamespaceResult<_>>()?);
+                reply = Reply::Objects(self.statuses(at)?);
                 Token::NONE
             }
             ObjectCommand::Space => {
@@ -134,6 +130,20 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     fn status(&self, slot: u32) -> ObjectStatus {
         let Object { id, size, hint, .. } = *self.table.get(slot);
         ObjectStatus { object: ObjectId(id), size, hint, allocated: self.allocated(id) }
+    }
+
+    /// Of all objects, in the order of their numbers.
+    fn statuses(&mut self, at: SimTime) -> NamespaceResult<Box<[ObjectStatus]>> {
+        let ids: Vec<u64> = self.table.entries().map(|(id, _)| id).collect();
+        let statuses = ids.into_iter().map(|id| match self.find(ObjectId(id), at) {
+            Ok(slot) => Ok(self.status(slot)),
+            Err(NamespaceError::Ftl(FtlError::Flash(_))) => {
+                let allocated = self.allocated(id);
+                Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated })
+            }
+            Err(error) => Err(error),
+        });
+        statuses.collect()
     }
 
     /// Bytes of space that the object is charged with.
@@ -336,7 +346,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             let (diff, dirty) = (object.diffs.get(&page), object.dirty.get(&page));
             let part = data.as_deref_mut().map(|data| &mut data[span.at as usize..][..span.len as usize]);
             let is_covered = [diff, dirty].into_iter().flatten().any(|patch| patch.covers(start, end));
-            let place = if is_covered { None } else { object.layout.get(page) };
+            let place = object.layout.get(page).filter(|place| !is_covered && *place != RESERVED);
             let mut nothing = [];
             let part = part.unwrap_or(&mut nothing);
             match place {
@@ -368,6 +378,35 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             done = self.device.join(done, passed);
         }
         Ok(done)
+    }
+
+    /// Keeps room for pages that have nothing.
+    fn reserve(&mut self, slot: u32, extent: Extent, at: SimTime) -> NamespaceResult<()> {
+        let page_bytes = self.sizes.page_bytes;
+        if extent.len == 0 {
+            return Ok(());
+        }
+        let object = self.table.get(slot);
+        // More than could be new, however large it is.
+        let is_too_large = extent.len / u64::from(page_bytes) > object.touched + self.config.capacity;
+        if is_too_large || extent.end().div_ceil(page_bytes.into()) >= MOST_PAGES {
+            return Err(ObjectError::Full.into());
+        }
+        let pages = extent.pages(page_bytes).map(|span| span.lpn.0);
+        let new: Vec<u32> = pages.filter(|page| !object.has(*page)).collect();
+        let (touched, size) = (object.touched + new.len() as u64, object.size.max(extent.end()));
+        let cost = self.cost(slot, touched, size, object.attributes.len());
+        let before = self.table.entry(object.id).map_or(0, |entry| entry.cost);
+        self.check_room(cost.saturating_sub(before))?;
+        let object = self.table.get_mut(slot);
+        for page in new {
+            object.layout.reserve(page);
+        }
+        (object.touched, object.size, object.needs_meta) = (touched, size, true);
+        let id = object.id;
+        self.table.charge(id, cost);
+        self.table.touch(slot, at);
+        Ok(())
     }
 
     /// Makes bytes read as zeroes: whole pages are nowhere, parts of others are written.

@@ -80,6 +80,63 @@ fn compression_saves_programs_of_parts_of_pages() {
     assert_eq!(programs(&[sync, ("compress", "true")], &noise), programs(&[sync], &noise));
 }
 
+/// Whatever fills the store meanwhile, over a restart, in parts of pages and whole ones.
+#[test]
+fn what_is_reserved_can_be_written_in_a_full_store() {
+    const RESERVED: u64 = 100 * 512;
+    for keys in [&[][..], &[("sync", "true"), ("diffs", "false")], &[("compress", "true"), ("op", "0.05")]] {
+        let new = |nand| CrashDevice::new(nand, Buffer::None, &FaultPlan::default(), false);
+        let (device, handle) = new(nand());
+        let mut store = open(device, &params(keys), Sabotage::None).unwrap();
+        let ask = |store: &mut Store, command: ObjectCommand, data: &[u8]| {
+            let payload = if data.is_empty() { Payload::None } else { Payload::Write(data) };
+            store.submit(0, command.into(), payload, SimTime::ZERO).map(|_| ())
+        };
+        let [kept, other] = [ObjectId(1), ObjectId(2)];
+        for object in [kept, other] {
+            ask(&mut store, ObjectCommand::Create { object, hint: Hint::NONE }, &[]).unwrap();
+        }
+        let extent = Extent::new(0, 3 * 512 + 7);
+        ask(&mut store, ObjectCommand::Write { object: kept, extent, hint: None }, &[1; 3 * 512 + 7])
+            .unwrap();
+        let all = |len| ObjectCommand::Reserve { object: kept, extent: Extent::new(0, len) };
+        for len in [1 << 20, 1 << 40, u64::MAX >> 1] {
+            assert!(is_full(&ask(&mut store, all(len), &[]).unwrap_err()), "{len}");
+        }
+        ask(&mut store, all(RESERVED), &[]).unwrap();
+        let fill = |store: &mut Store, from: u64| {
+            (from..1 << 20).find(|page| {
+                let extent = Extent::new(page * 512, 512);
+                ask(store, ObjectCommand::Write { object: other, extent, hint: None }, &[2; 512]).is_err()
+            })
+        };
+        let full = fill(&mut store, 0).unwrap();
+        store.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO).unwrap();
+        store.check_invariants();
+        drop(store);
+        let (device, _) = new(handle.nand());
+        let mut store = open(device, &params(keys), Sabotage::None).unwrap();
+        assert_eq!(fill(&mut store, full), Some(full), "{keys:?}: it is full still");
+        let mut expected = vec![0; RESERVED as usize];
+        expected[..3 * 512 + 7].fill(1);
+        assert_eq!(find(&mut store, 1).unwrap().unwrap().bytes, expected, "{keys:?}");
+        for at in (0..RESERVED - 300).step_by(300) {
+            let extent = Extent::new(at, 300);
+            let write = ObjectCommand::Write { object: kept, extent, hint: None };
+            ask(&mut store, write, &[3; 300]).unwrap_or_else(|error| panic!("{error} at {at}, {keys:?}"));
+            expected[at as usize..][..300].fill(3);
+            if at % 900 == 0 {
+                store.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO).unwrap();
+                store.check_invariants();
+            }
+        }
+        assert_eq!(find(&mut store, 1).unwrap().unwrap().bytes, expected, "{keys:?}");
+        // What is given up can be taken by others.
+        ask(&mut store, ObjectCommand::Truncate { object: kept, size: 0 }, &[]).unwrap();
+        assert!(fill(&mut store, full).unwrap() >= full + RESERVED / 512, "{keys:?}");
+    }
+}
+
 /// `RANDOM_STEPS`: how many commands, with starts in between [default: 20000].
 #[test]
 fn invariants_hold_after_every_command() {

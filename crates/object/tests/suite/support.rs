@@ -29,6 +29,7 @@ impl ObjectLayer for Objects {
     type Layer = Store;
     const UNIT: usize = 512;
     const IS_ATOMIC: bool = true;
+    const RESERVES: bool = true;
     const SLACK: u64 = 8 * 512;
 }
 

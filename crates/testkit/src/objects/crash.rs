@@ -30,6 +30,8 @@ pub trait ObjectLayer {
     const UNIT: usize;
     /// Each command is there whole or not at all.
     const IS_ATOMIC: bool;
+    /// It can keep room for bytes that are not written.
+    const RESERVES: bool = false;
     /// Bytes that may be free although a write of as many less this is refused: metadata takes room, too.
     const SLACK: u64;
 }
@@ -334,6 +336,11 @@ impl<U: ObjectLayer> Subject for ObjectHost<U> {
         let result = match step.act {
             Act::Any => {
                 let request = Self::mix().request(&mut seeded(step.seed), self.promises.latest());
+                let request = if U::RESERVES {
+                    Self::mix().reserving(request, self.promises.latest())
+                } else {
+                    request
+                };
                 self.request(&request).map_err(|error| format!("{:?}: {error}", request.command))
             }
             Act::Idle => {

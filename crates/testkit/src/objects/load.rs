@@ -109,6 +109,25 @@ fn bytes(rng: &mut Xoshiro256PlusPlus, len: u64) -> Vec<u8> {
     (0..len).map(|_| rng.next_u64() as u8).collect()
 }
 
+impl Mix {
+    /// With room for bytes in the place of some other commands, for stores that can reserve it.
+    pub fn reserving(self, request: Request, files: &BTreeMap<u64, Plain>) -> Request {
+        let (object, extent) = match request.command {
+            ObjectCommand::Truncate { object, size } if size % 2 == 1 => {
+                let end = files.get(&object.0).map_or(0, |file| file.bytes.len() as u64);
+                // From the middle of what is there, so that some of it is stored.
+                (object, Extent::new(end / 2, size.saturating_sub(end / 2)))
+            }
+            ObjectCommand::Punch { object, extent } if extent.len % 2 == 0 => (object, extent),
+            _ => return request,
+        };
+        if extent.len == 0 || extent.end() > self.most_size {
+            return request;
+        }
+        Request { command: ObjectCommand::Reserve { object, extent }, ..request }
+    }
+}
+
 /// Bytes of which half the time nothing, and half the time most can be saved by compression.
 fn content(rng: &mut Xoshiro256PlusPlus, len: u64) -> Vec<u8> {
     let mut bytes = bytes(rng, len);
@@ -140,6 +159,7 @@ pub fn apply(files: &mut BTreeMap<u64, Plain>, request: &Request) {
         ObjectCommand::Truncate { object, size } => {
             files.get_mut(&object.0).unwrap().bytes.resize(size as usize, 0);
         }
+        ObjectCommand::Reserve { object, extent } => files.get_mut(&object.0).unwrap().grow(extent.end()),
         ObjectCommand::Punch { object, extent } => files.get_mut(&object.0).unwrap().part(extent).fill(0),
         ObjectCommand::Hint { object, hint } => files.get_mut(&object.0).unwrap().hint = hint.0,
         _ => {}

@@ -71,13 +71,18 @@ pub fn run<U: ObjectLayer>(
     let mut refused = 0;
     for step in 0..steps {
         let request = mix.request(&mut rng, &plain);
+        let request = if U::RESERVES { mix.reserving(request, &plain) } else { request };
         let context = format!("seed {seed}, step {step}, {:?}", request.command);
         match submit(&mut store, &request, SimTime(step)) {
             Ok(_) => apply(&mut plain, &request),
             Err(error) => {
                 assert!(is_full(&error), "{error}; {context}");
                 let room = space(&mut store).free;
-                let fits = (request.data.len() as u64).next_multiple_of(mix.unit) + U::SLACK <= room;
+                let needed = match request.command {
+                    ObjectCommand::Reserve { extent, .. } => extent.len,
+                    _ => request.data.len() as u64,
+                };
+                let fits = needed.next_multiple_of(mix.unit) + U::SLACK <= room;
                 let is_full = error == NamespaceError::Object(ObjectError::Full);
                 assert!(!(is_full && fits), "{room} bytes are free; {context}");
                 refused += 1;
