@@ -105,7 +105,6 @@ impl ObjectFs {
                 return Err(Failed::number(libc::EINVAL));
             }
             calls.plain(ObjectCommand::Truncate { object: ObjectId(ino), size })?;
-            calls.recharge(&mut tree, ino);
             attributes.mtime = now;
             attributes.drop_privileges(!is_root);
         }

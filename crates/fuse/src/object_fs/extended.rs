@@ -74,20 +74,17 @@ fn check_name(name: &[u8]) -> Result<(), Failed> {
 
 impl Attributes {
     /// What somebody else changes does not act for its owner any more: capabilities go, and with `ids` the
-    /// bits that let it run as its user and its group. Whether anything was there.
-    pub fn drop_privileges(&mut self, ids: bool) -> bool {
+    /// bits that let it run as its user and its group.
+    pub fn drop_privileges(&mut self, ids: bool) {
         if self.kind == Kind::Directory {
-            return false;
+            return;
         }
-        let before = self.mode;
         if ids {
             self.mode &= !(libc::S_ISUID as u16);
             if u32::from(self.mode) & libc::S_IXGRP != 0 {
                 self.mode &= !(libc::S_ISGID as u16);
             }
         }
-        // Few files have any.
-        let had = !self.extended.is_empty() && self.extended.remove(CAPABILITY).is_some();
-        had || self.mode != before
+        self.extended.remove(CAPABILITY);
     }
 }

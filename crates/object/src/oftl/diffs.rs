@@ -46,23 +46,27 @@ impl Diffs {
         self.values().map(|patch| patch.ranges().len()).sum()
     }
 
-    /// Bytes of extents and of the differences, as they were written.
+    /// Bytes of extents and of the differences of a page, as they were written.
+    pub fn plain_bytes_of(patch: &Patch) -> u64 {
+        DIFF_EXTENT * patch.ranges().len() as u64 + u64::from(patch.covered())
+    }
+
+    /// The same of all pages.
     pub fn plain_bytes(&self) -> u64 {
-        self.values()
-            .map(|patch| DIFF_EXTENT * patch.ranges().len() as u64 + u64::from(patch.covered()))
-            .sum()
+        self.values().map(Self::plain_bytes_of).sum()
     }
 
     /// Bytes of extents and of the differences in the metadata.
     pub fn stored_bytes(&self, compression: Compression) -> u64 {
-        let extents = DIFF_EXTENT * self.extents() as u64;
+        let extents = || DIFF_EXTENT * self.extents() as u64;
         match compression {
             Compression::Off => self.plain_bytes(),
             Compression::Share(share) => {
+                let extents = extents();
                 extents + ((self.plain_bytes() - extents) as f64 * share).ceil() as u64
             }
             Compression::Lz4 => self.stored.get().unwrap_or_else(|| {
-                let bytes = extents + self.encode(compression).0.len() as u64;
+                let bytes = extents() + self.encode(compression).0.len() as u64;
                 self.stored.set(Some(bytes));
                 bytes
             }),

@@ -1,7 +1,7 @@
 //! From memory to the flash: data pages, and the metadata of objects with its differences.
 
 use super::Oftl;
-use super::diffs::Compression;
+use super::diffs::{Compression, Diffs};
 use super::format::{leaf_page, object_record};
 use super::layout::{Known, LOST, NOWHERE, PLANNED, RESERVED, is_page};
 use super::object::Object;
@@ -121,20 +121,22 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             }
             object.needs_meta = true;
         }
-        while !object.diffs.is_empty() {
+        let mut plain = object.diffs.plain_bytes();
+        while plain > 0 {
             let room = self.sizes.diff_room(object.record_bytes(&self.sizes));
             let bytes = object.diffs.stored_bytes(self.sizes.compression);
             if self.config.diffs && bytes <= room {
                 break;
             }
-            let plain = object.diffs.plain_bytes();
             // To compress what is left after each page would take long: as much goes as should be enough.
             let goal = match self.sizes.compression {
                 Compression::Off => plain - 1,
                 Compression::Lz4 | Compression::Share(_) => plain * room / bytes.max(room + 1),
             };
-            while object.diffs.plain_bytes() > goal {
-                pages.push(merged(object));
+            while plain > goal {
+                let whole = merged(object);
+                plain -= Diffs::plain_bytes_of(&whole.patch);
+                pages.push(whole);
             }
         }
         pages

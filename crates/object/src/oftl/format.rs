@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn an_object_is_read_as_it_was_written() {
         is_read_as_written(Compression::Off, 0);
-        // 19 different bytes of 120 are left, and a head.
+        // The differences are 120 bytes of two values.
         is_read_as_written(Compression::Lz4, 80);
     }
 

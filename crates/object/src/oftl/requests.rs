@@ -198,6 +198,19 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         self.table.get(slot).cost(touched, end, attributes as u64, &self.sizes)
     }
 
+    /// Charges an object with so many more pages, of which the last one ends at `end` or before; refused if
+    /// there is no room for them.
+    #[inline]
+    fn charge_more(&mut self, slot: u32, new: u64, end: u64) -> NamespaceResult<()> {
+        let object = self.table.get(slot);
+        let id = object.id;
+        let cost = self.cost(slot, object.touched + new, object.size.max(end), object.attributes.len());
+        let before = self.table.entry(id).map_or(0, |entry| entry.cost);
+        self.check_room(cost.saturating_sub(before))?;
+        self.table.charge(id, cost);
+        Ok(())
+    }
+
     fn recharge(&mut self, slot: u32) {
         let object = self.table.get(slot);
         let cost = self.cost(slot, object.touched, object.size, object.attributes.len());
@@ -276,11 +289,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let object = self.table.get(slot);
         let id = object.id;
         let new = extent.pages(page_bytes).filter(|span| !object.has(span.lpn.0)).count() as u64;
-        let (touched, size) = (object.touched + new, object.size.max(extent.end()));
-        let cost = self.cost(slot, touched, size, object.attributes.len());
-        let before = self.table.entry(id).map_or(0, |entry| entry.cost);
-        self.check_room(cost.saturating_sub(before))?;
-        self.table.charge(id, cost);
+        self.charge_more(slot, new, extent.end())?;
         let object = self.table.get_mut(slot);
         if object.hint == Hint::NOT_SET && hint.is_some() {
             (object.hint, object.needs_meta) = (hint.unwrap_or_default(), true);
@@ -394,17 +403,13 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         let pages = extent.pages(page_bytes).map(|span| span.lpn.0);
         let new: Vec<u32> = pages.filter(|page| !object.has(*page)).collect();
-        let (touched, size) = (object.touched + new.len() as u64, object.size.max(extent.end()));
-        let cost = self.cost(slot, touched, size, object.attributes.len());
-        let before = self.table.entry(object.id).map_or(0, |entry| entry.cost);
-        self.check_room(cost.saturating_sub(before))?;
+        self.charge_more(slot, new.len() as u64, extent.end())?;
         let object = self.table.get_mut(slot);
+        object.touched += new.len() as u64;
         for page in new {
             object.layout.reserve(page);
         }
-        (object.touched, object.size, object.needs_meta) = (touched, size, true);
-        let id = object.id;
-        self.table.charge(id, cost);
+        (object.size, object.needs_meta) = (object.size.max(extent.end()), true);
         self.table.touch(slot, at);
         Ok(())
     }

@@ -71,34 +71,43 @@ fn stores_files(session: &Session) -> bool {
     session.engine.namespaces().iter().any(|info| info.objects)
 }
 
+/// An option that limits what the files of users may take.
+struct Limit {
+    option: &'static str,
+    expected: &'static str,
+    parse: fn(&str) -> Option<u64>,
+    place: fn(&mut Quota) -> &mut Option<u64>,
+}
+
+const SPACE: Limit = Limit {
+    option: "--quota",
+    expected: "UID=SIZE, such as 1000=2GiB",
+    parse: |text| units::parse_size(text).ok(),
+    place: |quota| &mut quota.bytes,
+};
+
+const FILES: Limit = Limit {
+    option: "--quota-files",
+    expected: "UID=N, such as 1000=5000",
+    parse: |text| text.parse().ok(),
+    place: |quota| &mut quota.files,
+};
+
 /// What the files of users may take.
 fn quotas(args: &ServeFuseArgs, stores_files: bool) -> Result<BTreeMap<u32, Quota>> {
     let mut quotas: BTreeMap<u32, Quota> = BTreeMap::new();
-    for (option, given) in [("--quota", &args.quota), ("--quota-files", &args.quota_files)] {
-        if !given.is_empty() && !stores_files {
-            return Err(Failure::usage(format!(
-                "{option}: expected a store of files (--stack zone-files or oftl)"
-            )));
+    let given = args.quota.iter().map(|text| (SPACE, text));
+    for (Limit { option, expected, parse, place }, text) in
+        given.chain(args.quota_files.iter().map(|text| (FILES, text)))
+    {
+        let wrong = |what: &str| Err(Failure::usage(format!("{option} {text}: {what}")));
+        if !stores_files {
+            return wrong("expected a store of files (--stack zone-files or oftl)");
         }
-        for text in given {
-            let parsed = text.split_once('=').and_then(|(uid, limit)| {
-                let limit =
-                    if option == "--quota" { units::parse_size(limit).ok() } else { limit.parse().ok() };
-                Some((uid.parse().ok()?, limit?))
-            });
-            let Some((uid, limit)) = parsed else {
-                let expected = if option == "--quota" {
-                    "UID=SIZE, such as 1000=2GiB"
-                } else {
-                    "UID=N, such as 1000=5000"
-                };
-                return Err(Failure::usage(format!("{option} {text}: expected {expected}")));
-            };
-            let quota = quotas.entry(uid).or_default();
-            let place = if option == "--quota" { &mut quota.bytes } else { &mut quota.files };
-            if place.replace(limit).is_some() {
-                return Err(Failure::usage(format!("{option} {text}: user {uid} has a limit already")));
-            }
+        let pair = text.split_once('=').and_then(|(uid, limit)| Some((uid.parse().ok()?, parse(limit)?)));
+        let Some((uid, limit)) = pair else { return wrong(&format!("expected {expected}")) };
+        if place(quotas.entry(uid).or_default()).replace(limit).is_some() {
+            return wrong(&format!("user {uid} has a limit already"));
         }
     }
     Ok(quotas)
