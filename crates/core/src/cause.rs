@@ -95,3 +95,29 @@ impl CauseTable {
         total
     }
 }
+
+/// What a medium that keeps bytes noticed of its own decay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct MediumHealth {
+    /// Reads refused since the start because a checksum of the data or of the OOB did not match.
+    pub checksum_errors: u64,
+    /// Reads refused since the start because the program of the page or the erase of its block was cut
+    /// short.
+    pub torn_pages: u64,
+    /// Blocks that are bad now, from the factory or since.
+    pub bad_blocks: u64,
+}
+
+crate::state!(impl [] MediumHealth { saved: checksum_errors, torn_pages, bad_blocks; });
+
+/// What a medium counts by itself, apart from the causes of the device
+/// ([`FlashState::counters`](crate::FlashState::counters)), so that one checks the other.
+#[derive(Clone, Copy, Debug)]
+pub struct MediumTally<'a> {
+    /// Operations since the last reset.
+    pub totals: OpCounts,
+    /// What it noticed of its own decay; of the whole device where several sets share one.
+    pub health: MediumHealth,
+    /// Programs per page since the last reset, block-major, if it was asked to keep them.
+    pub program_counts: Option<&'a [u32]>,
+}

@@ -2,8 +2,8 @@
 //! numbers.
 
 use crate::command::Command;
-use crate::device::{FlashError, InjectedFault, JournalRefusal};
 use crate::error::{NamespaceError, StoreError};
+use crate::flash_error::{FlashError, InjectedFault, JournalRefusal};
 use crate::ftl::FtlError;
 use crate::zone::ZoneError;
 

@@ -11,8 +11,9 @@
 //! * two operations on the same page or block take effect in the order they were submitted.
 
 use crate::addr::{BlockId, Lpn, Ppn};
-use crate::cause::{Cause, CauseTable, OpCounts};
+use crate::cause::{Cause, CauseTable, MediumTally};
 use crate::clock::{Clocked, Token};
+use crate::flash_error::FlashError;
 use crate::geometry::Geometry;
 use crate::recovery::RecoveryReport;
 use crate::slc::SlcBlocks;
@@ -191,30 +192,58 @@ pub struct PageRead<O = Oob> {
     pub done: Token,
 }
 
-/// What a medium that keeps bytes noticed of its own decay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct MediumHealth {
-    /// Reads refused since the start because a checksum of the data or of the OOB did not match.
-    pub checksum_errors: u64,
-    /// Reads refused since the start because the program of the page or the erase of its block was cut
-    /// short.
-    pub torn_pages: u64,
-    /// Blocks that are bad now, from the factory or since.
-    pub bad_blocks: u64,
+/// Pages that lie in several blocks: some of the first block, as many of the next, and so on.
+#[derive(Clone, Copy, Debug)]
+pub struct Stripe<'a> {
+    /// The blocks, in the order of the pages.
+    pub blocks: &'a [BlockId],
+    /// The first page in each block.
+    pub first: u32,
+    /// Pages of each block, from 1.
+    pub each: u32,
 }
 
-crate::state!(impl [] MediumHealth { saved: checksum_errors, torn_pages, bad_blocks; });
+impl Stripe<'_> {
+    /// One of the pages, by its number in the stripe.
+    #[must_use]
+    pub const fn page(&self, number: u32, pages_per_block: u32) -> Ppn {
+        let block = self.blocks[(number / self.each) as usize];
+        Ppn(block.0 * pages_per_block + self.first + number % self.each)
+    }
+}
 
-/// What a medium counts by itself, apart from the causes of the device ([`FlashState::counters`]), so that
-/// one checks the other.
+/// What became of the pages of a stripe.
 #[derive(Clone, Copy, Debug)]
-pub struct MediumTally<'a> {
-    /// Operations since the last reset.
-    pub totals: OpCounts,
-    /// What it noticed of its own decay; of the whole device where several sets share one.
-    pub health: MediumHealth,
-    /// Programs per page since the last reset, block-major, if it was asked to keep them.
-    pub program_counts: Option<&'a [u32]>,
+pub struct Striped {
+    /// Pages that were programmed.
+    pub pages: u32,
+    /// Completes when all of these are.
+    pub done: Token,
+    /// Why the next page was not programmed.
+    pub failed: Option<FlashError>,
+}
+
+/// Programs a stripe page by page.
+pub fn program_each<O: OutOfBand, D: FlashDevice<O> + ?Sized>(
+    device: &mut D,
+    stripe: Stripe<'_>,
+    oobs: &[O],
+    data: Option<&[u8]>,
+    issue: Issue,
+) -> Striped {
+    let Geometry { pages_per_block, page_bytes, .. } = *device.geometry();
+    let mut striped = Striped { pages: 0, done: Token::NONE, failed: None };
+    for (number, oob) in (0..).zip(oobs) {
+        let page = stripe.page(number, pages_per_block);
+        let part = data.map(|data| &data[striped.pages as usize * page_bytes as usize..]);
+        let part = part.map(|data| &data[..page_bytes as usize]);
+        match device.program(page, *oob, page_bytes, part, issue) {
+            Ok(programmed) => striped.done = device.join(striped.done, programmed),
+            Err(error) => return Striped { failed: Some(error), ..striped },
+        }
+        striped.pages += 1;
+    }
+    striped
 }
 
 /// What a device can do beyond the basic contract.
@@ -255,88 +284,11 @@ impl Default for Capabilities {
     }
 }
 
-/// What a medium can refuse. The first three are ordinary events of flash; the others are bugs of the caller
-/// that the medium refuses to hide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum FlashError {
-    /// The page cannot be corrected by ECC, its checksum is wrong, or its program or erase was cut short.
-    #[error("uncorrectable read of page {}", page.0)]
-    Uncorrectable { page: Ppn },
-    /// The page was programmed, and whose data it holds is not known any more: its OOB is damaged, and
-    /// neither a program nor an erase that was cut short explains that.
-    #[error("the OOB of page {} is damaged", page.0)]
-    Damaged { page: Ppn },
-    /// The program operation failed; the block should be retired. Whether the page now counts as programmed,
-    /// [`BlockState::is_programmed`] says; nothing can be read from it.
-    #[error("program of page {} failed", page.0)]
-    ProgramFailed { page: Ppn },
-    /// The erase failed; the block should be retired. What it held may be gone.
-    #[error("erase of block {} failed", block.0)]
-    EraseFailed { block: BlockId },
-    #[error("block {} has reached its endurance of {endurance} erases", block.0)]
-    WornOut { block: BlockId, endurance: u32 },
-    #[error("block {} is bad", block.0)]
-    BadBlock { block: BlockId },
-    #[error("page {} programmed twice without an erase", page.0)]
-    NotErased { page: Ppn },
-    /// A later page of the block has been programmed already, or an earlier one has not.
-    #[error("page {} programmed out of order (next page of the block is {expected})", page.0)]
-    OutOfOrder {
-        page: Ppn,
-        /// Index in the block of the page that may be programmed.
-        expected: u32,
-    },
-    #[error("read of page {}, which is erased", page.0)]
-    Erased { page: Ppn },
-    /// The device takes no more programs and erases: its own metadata has no room left, or what it is kept on
-    /// failed.
-    #[error("the device is read-only: {reason}")]
-    ReadOnly { reason: &'static str },
-    /// Refused by a journal on the device, not by the medium.
-    #[error(transparent)]
-    Journal(#[from] JournalRefusal),
-    /// A fault that was asked for, and that no medium has of itself.
-    #[error(transparent)]
-    Injected(#[from] InjectedFault),
-    #[error("address {address} outside the device ({limit})")]
-    OutOfRange { address: u64, limit: u64 },
-}
-
 /// What a flash operation gives, or why it failed.
 pub type FlashResult<T> = Result<T, FlashError>;
 
 /// What a read of a page gives.
 pub type ReadResult<O = Oob> = FlashResult<PageRead<O>>;
-
-/// What a journal on the device refuses: it would lose data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum JournalRefusal {
-    #[error("block {} still holds the newest data of {pages} logical page(s)", block.0)]
-    HoldsData {
-        block: BlockId,
-        /// Logical pages whose newest data is there.
-        pages: u32,
-    },
-    /// A copy of a logical page that holds nothing, or no such copy where one was said to be.
-    #[error("page {} is no copy of the newest data of logical page {}", page.0, lpn.0)]
-    NoCopy { lpn: Lpn, page: Ppn },
-}
-
-/// Faults that are asked for and have no likeness among the errors of a medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum InjectedFault {
-    #[error("the power was cut at operation {operation}")]
-    PowerLost {
-        /// The program or erase at which it was, counted from the start.
-        operation: u64,
-    },
-}
 
 /// A flash device of any type, so that what stands over it is compiled once for all of them.
 pub type AnyDevice = Box<dyn FlashDevice + Send>;
@@ -577,6 +529,19 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> FlashResult<Token>;
+
+    /// Programs whole pages that come from the host, up to the first one that cannot be programmed.
+    /// `oobs` has one for each page, and `data`, if given, the pages one behind the other. The same as a
+    /// program of each page in turn, in less time.
+    fn program_stripe(
+        &mut self,
+        stripe: Stripe<'_>,
+        oobs: &[O],
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Striped {
+        program_each(self, stripe, oobs, data, issue)
+    }
 
     /// Erases a block.
     fn erase(&mut self, block: BlockId, issue: Issue) -> FlashResult<Token>;

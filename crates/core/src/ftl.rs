@@ -2,7 +2,8 @@
 
 use crate::addr::{Extent, Lpn, PageSpan, Ppn};
 use crate::clock::Token;
-use crate::device::{FlashError, FlashState, MapJournal};
+use crate::device::{FlashState, MapJournal};
+use crate::flash_error::FlashError;
 use crate::journal::checkpoint;
 use crate::recovery::RecoveryReport;
 use crate::state::State;

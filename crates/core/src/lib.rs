@@ -35,6 +35,7 @@ pub mod command;
 pub mod device;
 pub mod divide;
 pub mod error;
+pub mod flash_error;
 pub mod ftl;
 pub mod geometry;
 pub mod inspect;
@@ -63,17 +64,17 @@ pub mod zone;
 
 pub use addr::{BlockId, Extent, Lpn, Ppn, UnitId};
 pub use cached::{BypassCount, CacheControl, CacheCounts, CacheReport, NotModelled};
-pub use cause::{Cause, CauseTable, OpCounts};
+pub use cause::{Cause, CauseTable, MediumHealth, MediumTally, OpCounts};
 pub use class::ErrorClass;
 pub use clock::{Clocked, Completion, Token};
 pub use command::{Answer, BlockCommand, Command, Op, Reply};
 pub use device::{
-    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashError, FlashResult, FlashState,
-    InjectedFault, Issue, JournalRefusal, MapJournal, MediumHealth, MediumTally, Oob, OutOfBand, PageRead,
-    ReadResult, Sender, Way,
+    AnyDevice, Barrier, BlockState, Capabilities, FlashDevice, FlashResult, FlashState, Issue, MapJournal,
+    Oob, OutOfBand, PageRead, ReadResult, Sender, Stripe, Striped, Way, program_each,
 };
 pub use divide::{Divider, Splitter};
 pub use error::{NamespaceError, NamespaceResult, StoreError, StoreResult};
+pub use flash_error::{FlashError, InjectedFault, JournalRefusal};
 pub use ftl::{
     Allocation, Cost, Deferral, FlashLayer, Ftl, FtlError, FtlResult, FtlStats, Hint, LogStatus, Logs,
     MapCacheStats, Mapping, QuietRoom, SlcStatus,

@@ -30,7 +30,7 @@ pub use timed::Timed;
 pub use units::unit_geometry;
 
 use nandscape_core::{
-    BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn, State,
+    BlockId, BlockState, Capabilities, FlashResult, MediumTally, Oob, OutOfBand, Ppn, State, Stripe,
 };
 
 /// What a flash medium is, whatever its pages hold. Knows no time.
@@ -83,6 +83,23 @@ pub trait Medium<O: OutOfBand = Oob>: MediumState {
 
     /// Programs an erased page.
     fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> FlashResult<()>;
+
+    /// Programs at least the next page of a stripe, of which `done` pages are programmed, and gives how many
+    /// were. `oobs` has one for each page of the stripe, and `data`, if given, its pages.
+    #[inline]
+    fn program_some(
+        &mut self,
+        stripe: Stripe<'_>,
+        done: u32,
+        oobs: &[O],
+        data: Option<&[u8]>,
+    ) -> FlashResult<u32> {
+        let at = done as usize;
+        let page_bytes = self.geometry().page_bytes as usize;
+        let page = stripe.page(done, self.geometry().pages_per_block);
+        self.program(page, oobs[at], data.map(|data| &data[at * page_bytes..][..page_bytes]))?;
+        Ok(1)
+    }
 
     /// Erases a block.
     fn erase(&mut self, block: BlockId) -> FlashResult<()>;

@@ -98,6 +98,24 @@ pub trait Scheduler: Clocked + State {
         self.submit(op, at, after)
     }
 
+    /// Queues programs of pages in turn, with `transfer` bytes each; completes when all have.
+    #[inline(always)]
+    fn submit_programs(
+        &mut self,
+        pages: impl Iterator<Item = Ppn>,
+        transfer: u32,
+        sender: Sender,
+        at: SimTime,
+        after: Token,
+    ) -> Token {
+        let mut done = Token::NONE;
+        for page in pages {
+            let programmed = self.submit_as(TimedOp::Program { page, transfer, held: 0 }, sender, at, after);
+            done = self.join(done, programmed);
+        }
+        done
+    }
+
     /// Bytes of the host cross the link without a flash operation, see [`nandscape_core::FlashState::pass`].
     fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token;
 

@@ -5,8 +5,8 @@ use crate::units::UnitPages;
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Archive, Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError,
-    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender,
-    SimTime, SlcBlocks, State, StateResult, Token, Way, state,
+    FlashResult, FlashState, Geometry, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult,
+    Sender, SimTime, SlcBlocks, State, StateResult, Stripe, Striped, Token, Way, program_each, state,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -254,6 +254,33 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         Ok(PageRead { oob, done: self.submit(op, page, issue) })
     }
 
+    /// Gives programs of some pages of a stripe to the scheduler, from one of them on.
+    #[inline(never)]
+    fn time_stripe(&mut self, stripe: Stripe<'_>, (from, pages): (u32, u32), issue: Issue) -> Token {
+        let Geometry { pages_per_block, .. } = *self.medium.geometry();
+        if stripe.each == 1 {
+            let blocks = &stripe.blocks[from as usize..(from + pages) as usize];
+            return self.time_programs(
+                blocks.iter().map(|block| Ppn(block.0 * pages_per_block + stripe.first)),
+                issue,
+            );
+        }
+        self.time_programs((from..from + pages).map(|number| stripe.page(number, pages_per_block)), issue)
+    }
+
+    /// Gives programs of whole pages to the scheduler.
+    #[inline(always)]
+    fn time_programs(&mut self, pages: impl Iterator<Item = Ppn> + Clone, issue: Issue) -> Token {
+        let transfer = self.page_bytes;
+        if pages.clone().any(|page| self.medium.slow_factor(page) > 1) {
+            return pages.fold(Token::NONE, |done, page| {
+                let programmed = self.submit(TimedOp::Program { page, transfer, held: 0 }, page, issue);
+                self.scheduler.join(done, programmed)
+            });
+        }
+        self.scheduler.submit_programs(pages, transfer, issue.sender, issue.at, issue.after)
+    }
+
     /// Gives an operation to the scheduler. `page` is what the medium knows its place by.
     #[inline(always)]
     fn submit(&mut self, op: TimedOp, page: Ppn, issue: Issue) -> Token {
@@ -420,6 +447,36 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         let held = if self.capabilities.partial_transfer { issue.held } else { 0 };
         let op = TimedOp::Program { page, transfer: self.transfer(transfer), held };
         Ok(self.submit(op, page, issue))
+    }
+
+    #[inline(always)]
+    fn program_stripe(
+        &mut self,
+        stripe: Stripe<'_>,
+        oobs: &[O],
+        data: Option<&[u8]>,
+        issue: Issue,
+    ) -> Striped {
+        if self.slc.is_some() || self.layout.is_some() {
+            return program_each(self, stripe, oobs, data, issue);
+        }
+        let mut striped = Striped { pages: 0, done: Token::NONE, failed: None };
+        while striped.pages < oobs.len() as u32 {
+            match self.medium.program_some(stripe, striped.pages, oobs, data) {
+                Ok(some) => {
+                    let programmed = self.time_stripe(stripe, (striped.pages, some), issue);
+                    striped.done = self.scheduler.join(striped.done, programmed);
+                    striped.pages += some;
+                }
+                Err(error) => {
+                    striped.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        self.causes.row(issue.cause).programs += u64::from(striped.pages);
+        striped.failed = striped.failed.map(|error| self.failed(error, issue));
+        striped
     }
 
     #[inline(always)]

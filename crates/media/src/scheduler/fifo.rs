@@ -15,7 +15,7 @@ mod front;
 use super::bus::Bus;
 use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
 use front::Front;
-use nandscape_core::{Clocked, Divider, Geometry, Info, Sender, SimTime, Token, UnitId, Way, state};
+use nandscape_core::{Clocked, Divider, Geometry, Info, Ppn, Sender, SimTime, Token, UnitId, Way, state};
 
 /// Registry entry.
 pub const ENTRY: SchedulerEntry = SchedulerEntry {
@@ -144,6 +144,34 @@ impl Scheduler for Fifo {
         Token(self.run(op, at.0, at.0.max(after.0)))
     }
 
+    #[inline(always)]
+    fn submit_programs(
+        &mut self,
+        pages: impl Iterator<Item = Ppn>,
+        transfer: u32,
+        sender: Sender,
+        at: SimTime,
+        after: Token,
+    ) -> Token {
+        if self.front.is_some() && sender != Sender::Device {
+            return pages.fold(Token::NONE, |done, page| {
+                let op = TimedOp::Program { page, transfer, held: 0 };
+                Token(done.0.max(self.submit_as(op, sender, at, after).0))
+            });
+        }
+        let span = self.timing.command_ns + self.transfer_ns(transfer);
+        let (program_ns, earliest) = (self.timing.program_ns, at.0.max(after.0));
+        let mut last = 0;
+        for page in pages {
+            let die = &mut self.dies[self.pages_per_unit.quotient(page.0) as usize];
+            let begin = self.buses[die.bus as usize].book(at.0, earliest.max(die.free), span);
+            die.free = begin + span + program_ns;
+            last = last.max(die.free);
+        }
+        self.last = self.last.max(last);
+        Token(last)
+    }
+
     fn pass(&mut self, way: Way, bytes: u32, at: SimTime, after: Token) -> Token {
         let start = at.0.max(after.0);
         let done = self.front.as_mut().map_or(start, |front| front.pass(way, bytes, at.0, start));
@@ -177,7 +205,6 @@ impl Scheduler for Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_core::Ppn;
 
     /// Two channels of two dies; 1 ns a byte, so that a 1000-byte page takes 1000 ns on the bus.
     fn fifo() -> Fifo {

@@ -9,3 +9,4 @@ mod reference;
 mod room;
 mod sets;
 mod slc;
+mod stripes;

@@ -70,8 +70,8 @@ pub(super) struct Body<D, O> {
     pub pool: Pool,
     pub log: Log,
     pub rules: FlashRules,
-    /// By zone, die and slot: the block, or none.
-    bound: Vec<BlockId>,
+    /// By zone, slot and die: the block, or none.
+    pub(super) bound: Vec<BlockId>,
     pub(super) contents: Vec<Content>,
     /// Zones that hold something, and some that no longer do.
     pub(super) held_zones: Vec<u32>,
@@ -95,7 +95,8 @@ pub(super) struct Body<D, O> {
     /// Number of the next binding.
     pub next_seq: u64,
     pub sabotage: Sabotage,
-    oob: std::marker::PhantomData<fn() -> O>,
+    /// Of the pages of a stripe.
+    pub(super) oobs: Vec<O>,
 }
 
 impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
@@ -133,7 +134,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
             retired_logged: 0,
             next_seq: 1,
             sabotage: Sabotage::None,
-            oob: std::marker::PhantomData,
+            oobs: Vec::new(),
         };
         for zone in conventional..zones {
             for die in 0..striping.dies() {
@@ -159,9 +160,9 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         u64::from(pages) * u64::from(self.page_bytes / self.block_bytes)
     }
 
-    fn place(&self, zone: u32, spot: Spot) -> usize {
+    pub(super) fn place(&self, zone: u32, spot: Spot) -> usize {
         zone as usize * self.striping.blocks() as usize
-            + (spot.die * self.striping.blocks_per_die + spot.slot) as usize
+            + (spot.slot * self.striping.dies() + spot.die) as usize
     }
 
     pub fn block_at(&self, zone: u32, spot: Spot) -> BlockId {

@@ -2,9 +2,8 @@
 #![expect(clippy::inline_always, reason = "measured: the path of every page")]
 
 use super::body::{Body, Done};
-use super::stripes::Spot;
 use super::tag::{ZoneOob, ZoneTag};
-use nandscape_core::{BlockId, FlashDevice, FlashError, Issue, Lpn, Ppn, Token, Way};
+use nandscape_core::{BlockId, FlashDevice, FlashError, Issue, Lpn, Ppn, Stripe, Token, Way};
 
 impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
     /// Data of the host for logical blocks of a zone, `first` counted in the zone, behind all that it has
@@ -64,39 +63,39 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
         issue: Issue,
     ) -> Done<(Token, u32)> {
         let first = self.programmed(zone);
-        let Spot { mut die, slot, mut page } = self.striping.spot(first);
         let (dies, stripe) = (self.striping.dies(), self.striping.stripe_pages());
-        let mut within = page % stripe;
         let (page_bytes, seq) = (self.page_bytes as usize, self.next_seq);
         let number = self.page_number(zone, first).0;
         let (mut done, mut count) = (Token::NONE, 0);
         let mut failed = None;
-        while count < pages {
-            let block = self.block_at(zone, Spot { die, slot, page });
-            debug_assert_ne!(block, BlockId::NONE);
-            let tag = ZoneTag { page: Lpn(number + count), copied: 0, seq };
-            let part = data.map(|data| &data[count as usize * page_bytes..][..page_bytes]);
-            let flash_page = Ppn(block.0 * self.pages_per_block + page);
-            match self.device.program(flash_page, O::of(tag), self.page_bytes, part, issue) {
-                Ok(programmed) => done = self.device.join(done, programmed),
-                Err(error) => {
-                    failed = Some((error, part));
-                    break;
-                }
-            }
-            count += 1;
-            (within, page) = (within + 1, page + 1);
-            if within == stripe {
-                (within, die) = (0, die + 1);
-                if die == dies { die = 0 } else { page -= stripe }
-            }
+        while count < pages && failed.is_none() {
+            let spot = self.striping.spot(first + count);
+            let (within, left) = (spot.page % stripe, pages - count);
+            let (blocks, each) = if within == 0 && left >= stripe {
+                ((dies - spot.die).min(left / stripe), stripe)
+            } else {
+                (1, left.min(stripe - within))
+            };
+            let place = self.place(zone, spot);
+            let blocks = &self.bound[place..place + blocks as usize];
+            debug_assert!(!blocks.contains(&BlockId::NONE));
+            let numbers = number + count..number + count + blocks.len() as u32 * each;
+            self.oobs.clear();
+            self.oobs.extend(numbers.map(|page| O::of(ZoneTag { page: Lpn(page), copied: 0, seq })));
+            let rest = data.map(|data| &data[count as usize * page_bytes..]);
+            let stripe = Stripe { blocks, first: spot.page, each };
+            let striped = self.device.program_stripe(stripe, &self.oobs, rest, issue);
+            done = self.device.join(done, striped.done);
+            count += striped.pages;
+            failed = striped.failed;
         }
         let content = &mut self.contents[zone as usize];
         (content.programmed, content.host_pages) = (first + count, first + count);
         content.next = Ppn::NONE;
         match failed {
             None => {}
-            Some((FlashError::ProgramFailed { .. }, part)) => {
+            Some(FlashError::ProgramFailed { .. }) => {
+                let part = data.map(|data| &data[count as usize * page_bytes..][..page_bytes]);
                 let programmed =
                     self.program_elsewhere(zone, first + count, (self.page_bytes, part), issue)?;
                 done = self.device.join(done, programmed);
@@ -104,7 +103,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> Body<D, O> {
                 let content = &mut self.contents[zone as usize];
                 (content.programmed, content.host_pages) = (first + count, first + count);
             }
-            Some((error, _)) => return Err(error.into()),
+            Some(error) => return Err(error.into()),
         }
         Ok((done, count))
     }
