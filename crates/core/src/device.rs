@@ -212,8 +212,8 @@ impl Stripe<'_> {
     }
 }
 
-/// What became of the pages of a stripe.
-#[derive(Clone, Copy, Debug)]
+/// What became of the pages of a stripe; nothing so far by default.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Striped {
     /// Pages that were programmed.
     pub pages: u32,
@@ -223,20 +223,20 @@ pub struct Striped {
     pub failed: Option<FlashError>,
 }
 
-/// Programs a stripe page by page.
+/// Programs a stripe page by page, from the first page that is not among `striped` on.
 pub fn program_each<O: OutOfBand, D: FlashDevice<O> + ?Sized>(
     device: &mut D,
     stripe: Stripe<'_>,
+    mut striped: Striped,
     oobs: &[O],
     data: Option<&[u8]>,
     issue: Issue,
 ) -> Striped {
     let Geometry { pages_per_block, page_bytes, .. } = *device.geometry();
-    let mut striped = Striped { pages: 0, done: Token::NONE, failed: None };
-    for (number, oob) in (0..).zip(oobs) {
-        let page = stripe.page(number, pages_per_block);
-        let part = data.map(|data| &data[striped.pages as usize * page_bytes as usize..]);
-        let part = part.map(|data| &data[..page_bytes as usize]);
+    while let Some(oob) = oobs.get(striped.pages as usize) {
+        let page = stripe.page(striped.pages, pages_per_block);
+        let at = striped.pages as usize * page_bytes as usize;
+        let part = data.map(|data| &data[at..at + page_bytes as usize]);
         match device.program(page, *oob, page_bytes, part, issue) {
             Ok(programmed) => striped.done = device.join(striped.done, programmed),
             Err(error) => return Striped { failed: Some(error), ..striped },
@@ -530,9 +530,9 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
         issue: Issue,
     ) -> FlashResult<Token>;
 
-    /// Programs whole pages that come from the host, up to the first one that cannot be programmed.
-    /// `oobs` has one for each page, and `data`, if given, the pages one behind the other. The same as a
-    /// program of each page in turn, in less time.
+    /// Programs whole pages that come from the host, up to the first one that cannot be programmed. `oobs`
+    /// has one for each page, and `data`, if given, the pages one behind the other; [`Issue::held`] is 0. The
+    /// same as a program of each page in turn, in less time.
     fn program_stripe(
         &mut self,
         stripe: Stripe<'_>,
@@ -540,7 +540,7 @@ pub trait FlashDevice<O: OutOfBand = Oob>: FlashState {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Striped {
-        program_each(self, stripe, oobs, data, issue)
+        program_each(self, stripe, Striped::default(), oobs, data, issue)
     }
 
     /// Erases a block.

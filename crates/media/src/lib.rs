@@ -84,21 +84,13 @@ pub trait Medium<O: OutOfBand = Oob>: MediumState {
     /// Programs an erased page.
     fn program(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) -> FlashResult<()>;
 
-    /// Programs at least the next page of a stripe, of which `done` pages are programmed, and gives how many
-    /// were. `oobs` has one for each page of the stripe, and `data`, if given, its pages.
+    /// Programs the first blocks of a stripe where that works in one go, as a program of each page would,
+    /// and gives how many pages these are. `oobs` has one for each page of the stripe. A medium that keeps
+    /// more than OOBs, or that may fail or have slow dies, does none.
     #[inline]
-    fn program_some(
-        &mut self,
-        stripe: Stripe<'_>,
-        done: u32,
-        oobs: &[O],
-        data: Option<&[u8]>,
-    ) -> FlashResult<u32> {
-        let at = done as usize;
-        let page_bytes = self.geometry().page_bytes as usize;
-        let page = stripe.page(done, self.geometry().pages_per_block);
-        self.program(page, oobs[at], data.map(|data| &data[at * page_bytes..][..page_bytes]))?;
-        Ok(1)
+    fn program_head(&mut self, stripe: Stripe<'_>, oobs: &[O]) -> u32 {
+        let _ = (stripe, oobs);
+        0
     }
 
     /// Erases a block.

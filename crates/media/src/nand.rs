@@ -196,36 +196,6 @@ impl<O: OutOfBand> Nand<O> {
         Ok(())
     }
 
-    /// Programs the pages of a stripe up to the first block where they are not the next pages.
-    #[inline(always)]
-    fn program_orderly(&mut self, stripe: Stripe<'_>, oobs: &[O]) -> u32 {
-        let Stripe { blocks, first, each } = stripe;
-        let end = first + each;
-        let per_block = self.geometry.pages_per_block;
-        let mut pages = 0;
-        for (block, oobs) in blocks.iter().zip(oobs.chunks_exact(each as usize)) {
-            let Some(state) = self.blocks.get_mut(block.index()) else { break };
-            if state.bad || state.write_pointer != first || end > per_block {
-                break;
-            }
-            if first == 0 {
-                state.first = oobs[0].split().1;
-            }
-            state.write_pointer = end;
-            let at = (block.0 * per_block + first) as usize;
-            for (kept, oob) in self.oobs[at..at + oobs.len()].iter_mut().zip(oobs) {
-                *kept = oob.split().0;
-                assert!(
-                    !O::is_erased(kept),
-                    "a page of {block:?} programmed with the mark of an erased page"
-                );
-            }
-            pages += each;
-        }
-        self.totals.programs += u64::from(pages);
-        pages
-    }
-
     /// Beside the logical address: the count of programs and the payload, where they are kept.
     #[inline(never)]
     fn keep(&mut self, page: Ppn, oob: O, data: Option<&[u8]>) {
@@ -351,23 +321,37 @@ impl<O: OutOfBand> Medium<O> for Nand<O> {
         Ok(())
     }
 
+    /// Up to the first block where the pages are not the next ones.
     #[inline(always)]
-    fn program_some(
-        &mut self,
-        stripe: Stripe<'_>,
-        done: u32,
-        oobs: &[O],
-        data: Option<&[u8]>,
-    ) -> FlashResult<u32> {
-        let pages = if done == 0 && !self.keeps_more { self.program_orderly(stripe, oobs) } else { 0 };
-        if pages > 0 {
-            return Ok(pages);
+    fn program_head(&mut self, stripe: Stripe<'_>, oobs: &[O]) -> u32 {
+        if self.keeps_more {
+            return 0;
         }
-        let at = done as usize;
-        let page_bytes = self.geometry.page_bytes as usize;
-        let page = stripe.page(done, self.geometry.pages_per_block);
-        self.program(page, oobs[at], data.map(|data| &data[at * page_bytes..][..page_bytes]))?;
-        Ok(1)
+        let Stripe { blocks, first, each } = stripe;
+        let end = first + each;
+        let per_block = self.geometry.pages_per_block;
+        let mut pages = 0;
+        for (block, oobs) in blocks.iter().zip(oobs.chunks_exact(each as usize)) {
+            let Some(state) = self.blocks.get_mut(block.index()) else { break };
+            if state.bad || state.write_pointer != first || end > per_block {
+                break;
+            }
+            if first == 0 {
+                state.first = oobs[0].split().1;
+            }
+            state.write_pointer = end;
+            let at = (block.0 * per_block + first) as usize;
+            for (kept, oob) in self.oobs[at..at + oobs.len()].iter_mut().zip(oobs) {
+                *kept = oob.split().0;
+                assert!(
+                    !O::is_erased(kept),
+                    "a page of {block:?} programmed with the mark of an erased page"
+                );
+            }
+            pages += each;
+        }
+        self.totals.programs += u64::from(pages);
+        pages
     }
 
     fn erase(&mut self, block: BlockId) -> FlashResult<()> {

@@ -108,12 +108,7 @@ pub trait Scheduler: Clocked + State {
         at: SimTime,
         after: Token,
     ) -> Token {
-        let mut done = Token::NONE;
-        for page in pages {
-            let programmed = self.submit_as(TimedOp::Program { page, transfer, held: 0 }, sender, at, after);
-            done = self.join(done, programmed);
-        }
-        done
+        submit_each(self, pages, transfer, sender, at, after)
     }
 
     /// Bytes of the host cross the link without a flash operation, see [`nandscape_core::FlashState::pass`].
@@ -133,6 +128,23 @@ pub trait Scheduler: Clocked + State {
 
     /// Forgets everything queued; every resource is free at `at`.
     fn reset(&mut self, at: SimTime);
+}
+
+/// Queues programs of pages one by one.
+#[inline(always)]
+fn submit_each<S: Scheduler + ?Sized>(
+    scheduler: &mut S,
+    pages: impl Iterator<Item = Ppn>,
+    transfer: u32,
+    sender: Sender,
+    at: SimTime,
+    after: Token,
+) -> Token {
+    pages.fold(Token::NONE, |done, page| {
+        let op = TimedOp::Program { page, transfer, held: 0 };
+        let programmed = scheduler.submit_as(op, sender, at, after);
+        scheduler.join(done, programmed)
+    })
 }
 
 /// Which [`Options`] a scheduler uses.

@@ -5,8 +5,8 @@ use crate::units::UnitPages;
 use crate::{Medium, MediumState, Packing, Scheduler, TimedOp};
 use nandscape_core::{
     Archive, Barrier, BlockId, BlockState, Capabilities, CauseTable, Clocked, FlashDevice, FlashError,
-    FlashResult, FlashState, Geometry, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult,
-    Sender, SimTime, SlcBlocks, State, StateResult, Stripe, Striped, Token, Way, program_each, state,
+    FlashResult, FlashState, Issue, MediumTally, OpCounts, OutOfBand, PageRead, Ppn, ReadResult, Sender,
+    SimTime, SlcBlocks, State, StateResult, Stripe, Striped, Token, Way, program_each, state,
 };
 
 /// A [`FlashDevice`] made of state and time.
@@ -254,31 +254,18 @@ impl<M: MediumState, S: Scheduler> Timed<M, S> {
         Ok(PageRead { oob, done: self.submit(op, page, issue) })
     }
 
-    /// Gives programs of some pages of a stripe to the scheduler, from one of them on.
+    /// Gives programs of the first pages of a stripe to the scheduler.
     #[inline(never)]
-    fn time_stripe(&mut self, stripe: Stripe<'_>, (from, pages): (u32, u32), issue: Issue) -> Token {
-        let Geometry { pages_per_block, .. } = *self.medium.geometry();
+    fn time_head(&mut self, stripe: Stripe<'_>, pages: u32, issue: Issue) -> Token {
+        let Issue { at, after, sender, .. } = issue;
+        let pages_per_block = self.medium.geometry().pages_per_block;
+        let blocks = &stripe.blocks[..(pages / stripe.each) as usize];
+        let firsts = blocks.iter().map(|block| Ppn(block.0 * pages_per_block + stripe.first));
         if stripe.each == 1 {
-            let blocks = &stripe.blocks[from as usize..(from + pages) as usize];
-            return self.time_programs(
-                blocks.iter().map(|block| Ppn(block.0 * pages_per_block + stripe.first)),
-                issue,
-            );
+            return self.scheduler.submit_programs(firsts, self.page_bytes, sender, at, after);
         }
-        self.time_programs((from..from + pages).map(|number| stripe.page(number, pages_per_block)), issue)
-    }
-
-    /// Gives programs of whole pages to the scheduler.
-    #[inline(always)]
-    fn time_programs(&mut self, pages: impl Iterator<Item = Ppn> + Clone, issue: Issue) -> Token {
-        let transfer = self.page_bytes;
-        if pages.clone().any(|page| self.medium.slow_factor(page) > 1) {
-            return pages.fold(Token::NONE, |done, page| {
-                let programmed = self.submit(TimedOp::Program { page, transfer, held: 0 }, page, issue);
-                self.scheduler.join(done, programmed)
-            });
-        }
-        self.scheduler.submit_programs(pages, transfer, issue.sender, issue.at, issue.after)
+        let all = firsts.flat_map(|first| (first.0..first.0 + stripe.each).map(Ppn));
+        self.scheduler.submit_programs(all, self.page_bytes, sender, at, after)
     }
 
     /// Gives an operation to the scheduler. `page` is what the medium knows its place by.
@@ -457,26 +444,13 @@ impl<O: OutOfBand, M: Medium<O>, S: Scheduler> FlashDevice<O> for Timed<M, S> {
         data: Option<&[u8]>,
         issue: Issue,
     ) -> Striped {
-        if self.slc.is_some() || self.layout.is_some() {
-            return program_each(self, stripe, oobs, data, issue);
+        let mut striped = Striped::default();
+        if self.slc.is_none() && self.layout.is_none() {
+            striped.pages = self.medium.program_head(stripe, oobs);
+            striped.done = self.time_head(stripe, striped.pages, issue);
+            self.causes.row(issue.cause).programs += u64::from(striped.pages);
         }
-        let mut striped = Striped { pages: 0, done: Token::NONE, failed: None };
-        while striped.pages < oobs.len() as u32 {
-            match self.medium.program_some(stripe, striped.pages, oobs, data) {
-                Ok(some) => {
-                    let programmed = self.time_stripe(stripe, (striped.pages, some), issue);
-                    striped.done = self.scheduler.join(striped.done, programmed);
-                    striped.pages += some;
-                }
-                Err(error) => {
-                    striped.failed = Some(error);
-                    break;
-                }
-            }
-        }
-        self.causes.row(issue.cause).programs += u64::from(striped.pages);
-        striped.failed = striped.failed.map(|error| self.failed(error, issue));
-        striped
+        program_each(self, stripe, striped, oobs, data, issue)
     }
 
     #[inline(always)]

@@ -13,7 +13,7 @@
 mod front;
 
 use super::bus::Bus;
-use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing};
+use super::{Follows, Options, Scheduler, SchedulerEntry, TimedOp, Timing, submit_each};
 use front::Front;
 use nandscape_core::{Clocked, Divider, Geometry, Info, Ppn, Sender, SimTime, Token, UnitId, Way, state};
 
@@ -154,10 +154,7 @@ impl Scheduler for Fifo {
         after: Token,
     ) -> Token {
         if self.front.is_some() && sender != Sender::Device {
-            return pages.fold(Token::NONE, |done, page| {
-                let op = TimedOp::Program { page, transfer, held: 0 };
-                Token(done.0.max(self.submit_as(op, sender, at, after).0))
-            });
+            return submit_each(self, pages, transfer, sender, at, after);
         }
         let span = self.timing.command_ns + self.transfer_ns(transfer);
         let (program_ns, earliest) = (self.timing.program_ns, at.0.max(after.0));

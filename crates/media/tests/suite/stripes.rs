@@ -3,7 +3,7 @@
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
     BlockId, BlockState, Cause, Clocked, FlashDevice, FlashState, Geometry, Issue, Lpn, Oob, Ppn, SimTime,
-    Stripe, program_each,
+    Stripe, Striped, program_each,
 };
 use nandscape_media::faults::{FaultPlan, Faults, parse_script};
 use nandscape_media::{
@@ -68,7 +68,7 @@ fn compare<M: Medium, S: Scheduler>(make: impl Fn() -> Timed<M, S>) {
         let data = stripes.capabilities().stores_data.then_some(&data[..]);
         let (stripe, issue) = (Stripe { blocks: &blocks, first, each }, Issue::new(at, Cause::Host));
         let one = stripes.program_stripe(stripe, &oobs, data, issue);
-        let other = program_each(&mut single, stripe, &oobs, data, issue);
+        let other = program_each(&mut single, stripe, Striped::default(), &oobs, data, issue);
         assert_eq!((one.pages, one.failed), (other.pages, other.failed), "step {step}: {stripe:?}");
         assert_eq!(stripes.completion(one.done), single.completion(other.done), "step {step}: {stripe:?}");
         stripes.watch(one.done, step);

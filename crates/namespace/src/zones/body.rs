@@ -95,7 +95,7 @@ pub(super) struct Body<D, O> {
     /// Number of the next binding.
     pub next_seq: u64,
     pub sabotage: Sabotage,
-    /// Of the pages of a stripe.
+    /// Of the pages of the last stripe; here so that none is allocated anew.
     pub(super) oobs: Vec<O>,
 }
 
