@@ -8,7 +8,21 @@ use std::ops::Range;
 /// The checksum of a run of bytes.
 #[inline]
 pub fn sum(bytes: &[u8]) -> u32 {
-    crc_fast::crc32_iscsi(bytes)
+    if is_one_run_faster() { crc32c::crc32c(bytes) } else { crc_fast::crc32_iscsi(bytes) }
+}
+
+/// Without vectors of 512 bits, `crc-fast` reads several runs of a page side by side, which the processor
+/// does not load ahead: for bytes far away it takes twice the time of `crc32c` (169 and 87 us a MiB on a
+/// Zen 3). With them it is three times as fast.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn is_one_run_faster() -> bool {
+    !(is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("vpclmulqdq"))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+const fn is_one_run_faster() -> bool {
+    false
 }
 
 /// The most bytes that an OOB is stored in.
@@ -68,6 +82,15 @@ mod tests {
     fn the_polynomial_is_that_of_the_standard() {
         // The check value of CRC-32C in the catalogue of parametrised CRC algorithms.
         assert_eq!(sum(b"123456789"), 0xE306_9283);
+    }
+
+    #[test]
+    fn it_is_the_same_on_every_processor() {
+        let bytes: Vec<u8> = (0..9000_u32).map(|byte| (byte * byte / 7) as u8).collect();
+        for len in (0..300).chain([511, 512, 1023, 4095, 4096, 4097, 8192, 8993]) {
+            let bytes = &bytes[len % 7..][..len];
+            assert_eq!(crc32c::crc32c(bytes), crc_fast::crc32_iscsi(bytes), "{len} bytes");
+        }
     }
 
     #[test]
