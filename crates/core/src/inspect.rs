@@ -6,11 +6,13 @@ use crate::cause::Cause;
 use crate::clock::Token;
 use crate::command::HostCounts;
 use crate::device::FlashState;
+use crate::error::NamespaceResult;
 use crate::ftl::{FlashLayer, Ftl};
 use crate::kinds::KindReport;
 use crate::nvme::NvmeControl;
 use crate::object::{ObjectFlashReport, ObjectReport};
 use crate::placement::PlacementReport;
+use crate::time::SimTime;
 use crate::vector::{ChunkDescriptor, VectorCounts, VectorGeometry};
 use crate::zone::{Zone, ZoneContents, ZoneCounts, ZoneShape};
 
@@ -212,6 +214,16 @@ pub trait IssueControl {
     fn issue(&mut self, cause: Cause, after: Token);
 }
 
+/// Work that need not delay an answer, of a layer whose commands may do more than what they were sent for.
+pub trait Chores {
+    /// From now on such work is left for later, as far as that makes no promise untrue: for the calls of
+    /// [`Chores::chore`], or for later commands. Without this, commands do it themselves.
+    fn postpone(&mut self);
+
+    /// Does a part of what was left, about as much as the commands since the last call have added.
+    fn chore(&mut self, at: SimTime) -> NamespaceResult<()>;
+}
+
 /// What can be asked of a [`crate::Subsystem`] besides commands.
 #[derive(Default)]
 pub struct Control<'a> {
@@ -221,4 +233,6 @@ pub struct Control<'a> {
     pub nvme: Option<&'a mut dyn NvmeControl>,
     /// Causes and order of commands, where host software can state them.
     pub issue: Option<&'a mut dyn IssueControl>,
+    /// Work that can be done between commands, where there is any.
+    pub chores: Option<&'a mut dyn Chores>,
 }

@@ -81,7 +81,7 @@ pub use ftl::{
 };
 pub use geometry::{Geometry, GeometryError, SuperblockLayout, scaled_blocks};
 pub use inspect::{
-    CacheReports, Control, HostReports, Inspect, IssueControl, KindReports, Layers, ObjectReports,
+    CacheReports, Chores, Control, HostReports, Inspect, IssueControl, KindReports, Layers, ObjectReports,
     PlacementReports, VectorReports, ZoneReports,
 };
 pub use kinds::{KindCount, KindReport};

@@ -135,6 +135,17 @@ impl Engine {
         self.lock_pace().sent(due, Instant::now());
     }
 
+    /// Does what the last batch left for later. A front end that has answered it calls this before it waits
+    /// for the next one; otherwise the next one does it first.
+    #[expect(unsafe_code, reason = "as in `run`")]
+    pub fn do_chores(&self) {
+        // Whoever has the stack does them.
+        let Ok(mut stack) = self.stack.try_lock() else { return };
+        // SAFETY: as in `run`.
+        let _pages = unsafe { Batch::begin() };
+        stack.do_chores();
+    }
+
     /// Does something with the stack between two batches, when nothing is outstanding in the model.
     pub fn with<R>(&self, action: impl FnOnce(&mut dyn Subsystem, SimTime) -> R) -> R {
         let (mut stack, entered) = self.enter(Instant::now());

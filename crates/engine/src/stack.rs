@@ -5,7 +5,7 @@ use crate::meter::{KINDS, Kind, Sample};
 use crate::record::Tap;
 use crate::request::{Request, Served};
 use crate::timeline::{Model, Submitted, Timeline};
-use nandscape_core::{NamespaceResult, OpCounts, SimTime, Subsystem};
+use nandscape_core::{Chores, NamespaceResult, OpCounts, SimTime, Subsystem};
 use nandscape_sim::sums;
 use std::time::{Duration, Instant};
 
@@ -14,20 +14,28 @@ pub(crate) struct Stack {
     pub timeline: Timeline,
     pub tap: Option<Tap>,
     start: Instant,
+    /// It leaves work for later.
+    has_chores: bool,
+    /// The last batch may have left some.
+    owes_chores: bool,
 }
 
 impl Stack {
-    pub fn new(subsystem: Box<dyn Subsystem + Send>, clock: Clock, start: Instant) -> Self {
+    pub fn new(mut subsystem: Box<dyn Subsystem + Send>, clock: Clock, start: Instant) -> Self {
+        let has_chores = subsystem.control().chores.map(Chores::postpone).is_some();
         Self {
             model: Model { subsystem, meter: Box::default() },
             timeline: Timeline::new(clock, start),
             tap: None,
             start,
+            has_chores,
+            owes_chores: false,
         }
     }
 
     /// Runs a batch that arrived at `arrival` and got the stack at `entered`. When it had run.
     pub fn run(&mut self, batch: &mut [Request<'_>], arrival: Instant, entered: Instant) -> Instant {
+        self.catch_up();
         self.model.meter.batches += 1;
         self.model.meter.wait.record((entered - arrival).as_nanos() as u64);
         if let Err(error) = self.timeline.arrive(arrival, &mut self.model) {
@@ -51,6 +59,7 @@ impl Stack {
         let end = Instant::now();
         self.timeline.leave(end);
         self.answer(batch, kinds, end - arrival);
+        self.owes_chores = self.has_chores;
         end
     }
 
@@ -91,6 +100,7 @@ impl Stack {
 
     /// Does something with nothing outstanding.
     pub fn between<R>(&mut self, now: Instant, action: impl FnOnce(&mut dyn Subsystem, SimTime) -> R) -> R {
+        self.catch_up();
         if let Err(error) = self.timeline.arrive(now, &mut self.model) {
             self.model.meter.failed(&error);
         }
@@ -100,8 +110,30 @@ impl Stack {
         result
     }
 
+    /// Does what the last batch has left, if nobody has: the host is not idle meanwhile.
+    pub fn do_chores(&mut self) {
+        if self.owes_chores {
+            self.catch_up();
+            self.timeline.leave(Instant::now());
+        }
+    }
+
+    /// Does what the last batch has left, once, before anything else happens: what the model says does not
+    /// depend on who calls this, or when.
+    fn catch_up(&mut self) {
+        if !std::mem::take(&mut self.owes_chores) {
+            return;
+        }
+        let at = self.timeline.present();
+        let done = self.model.subsystem.control().chores.map_or(Ok(()), |chores| chores.chore(at));
+        if let Err(error) = done {
+            self.model.meter.failed(&error);
+        }
+    }
+
     /// Gives the stack the idle time since the last request, if there was some.
     pub fn idle(&mut self, now: Instant) {
+        self.catch_up();
         if let Err(error) = self.timeline.quiet(now, &mut self.model) {
             self.model.meter.failed(&error);
         }
@@ -109,6 +141,7 @@ impl Stack {
 
     /// Starts all counters anew.
     pub fn reset(&mut self) {
+        self.catch_up();
         let at = self.timeline.reset(&mut self.model);
         self.model.subsystem.reset_counters(at);
         self.model.meter.clear();

@@ -62,6 +62,11 @@ impl Timeline {
         self.now
     }
 
+    /// When something can be issued now: no earlier than the events that were run.
+    pub fn present(&self) -> SimTime {
+        self.now.max(self.outstanding.reached())
+    }
+
     /// The last completion that is known.
     pub const fn last_done(&self) -> SimTime {
         self.last_done

@@ -325,6 +325,7 @@ impl Filesystem for Served {
             Ok(done) => self.answers.at(done.due, move || reply.written(done.len as u32)),
             Err(failed) => reply.error(self.answers.failed("write", Number(ino), &failed)),
         }
+        self.files.client.engine.do_chores();
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {

@@ -80,7 +80,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 + object.parts.len() as u64
                 + object.layout.leaves().filter(|(_, leaf)| leaf.page != NOWHERE).count() as u64;
             assert!(pages <= entry.cost + 1, "object {id} has {pages} pages, charged are {}", entry.cost);
-            let lags = object.layout.lags() || object.needs_meta;
+            // Of one whose metadata is on its way, that is about to end.
+            let is_evicted = self.eviction.as_ref().is_some_and(|eviction| eviction.is_of(id));
+            let lags = object.layout.lags() || object.needs_meta || is_evicted;
             assert!(lags || !self.table.lagging.contains_key(&id), "object {id} lags");
         }
         assert_eq!(dirty_bytes, self.table.dirty_bytes, "bytes that are not flushed");
@@ -105,6 +107,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             object.layout.iter().for_each(|(_, place)| add(place));
             object.parts.iter().for_each(|place| add(*place));
             object.layout.leaves().for_each(|(_, leaf)| add(leaf.page));
+        }
+        if let Some(eviction) = &self.eviction {
+            eviction.flush().replaced().for_each(&mut add);
         }
         for (id, entry) in self.table.entries() {
             if self.table.slot(id).is_none() {

@@ -25,78 +25,153 @@ struct Whole {
     below: Option<(Vec<u8>, Token)>,
 }
 
+/// An object on its way to the flash, as it was when this began.
+pub(super) struct Flush {
+    /// Pages to be programmed, the last one first.
+    pages: Vec<Whole>,
+    /// Layout pages and pages of metadata, if any is written.
+    metadata: Option<(Vec<u32>, u32)>,
+    /// Pages that are not programmed yet.
+    left: u32,
+    write: Write,
+    size: u64,
+}
+
+impl Flush {
+    /// Where pages are that are still to be replaced.
+    pub fn replaced(&self) -> impl Iterator<Item = u32> {
+        self.pages.iter().filter_map(|whole| whole.old)
+    }
+
+    /// Memory in bytes, roughly.
+    pub fn bytes(&self) -> u64 {
+        self.pages.iter().map(|whole| Object::waiting(&whole.patch)).sum()
+    }
+}
+
 impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     /// Writes what an object has in memory.
     pub(super) fn flush_object(&mut self, id: u64, at: SimTime) -> NamespaceResult<()> {
-        let Some(slot) = self.table.slot(id) else { return Ok(()) };
-        let object = self.table.get(slot);
-        if object.is_dirty() {
-            let data = (object.dirty.len() + object.diffs.len()) as u64;
-            let leaves = object.layout.leaves().count() as u64 + object.dirty.len() as u64;
-            let metadata = self.sizes.parts(object.record_bytes(&self.sizes)) + leaves + 2;
-            self.make_room(data, metadata, at)?;
-        }
+        self.end_eviction(at)?;
+        self.make_room_for(id, at)?;
         self.write_object(id, false, at)
+    }
+
+    /// Makes room for what a flush of an object takes. Whether there is then as much again.
+    pub(super) fn make_room_for(&mut self, id: u64, at: SimTime) -> NamespaceResult<bool> {
+        let Some(slot) = self.table.slot(id) else { return Ok(true) };
+        let object = self.table.get(slot);
+        if !object.is_dirty() {
+            return Ok(true);
+        }
+        let data = (object.dirty.len() + object.diffs.len()) as u64;
+        let leaves = object.layout.leaves().count() as u64 + object.dirty.len() as u64;
+        let metadata = self.sizes.parts(object.record_bytes(&self.sizes)) + leaves + 2;
+        self.make_room(data, metadata, at)?;
+        Ok(self.has_room(2 * data, 2 * metadata))
     }
 
     /// The same, without looking for room; with `all`, its metadata says everything afterwards.
     pub(super) fn write_object(&mut self, id: u64, all: bool, at: SimTime) -> NamespaceResult<()> {
         let Some(slot) = self.table.slot(id) else { return Ok(()) };
         let mut object = self.table.take(slot);
+        let result = match self.begin_flush(&mut object, all, at) {
+            Ok(Some(mut flush)) => self.go_on(&mut object, &mut flush, u32::MAX, at).map(|_| ()),
+            other => other.map(|_| ()),
+        };
+        self.put_back(slot, object, result.is_ok());
+        result
+    }
+
+    /// Puts an object back of which everything was taken that was written, or of which some of that is there
+    /// again.
+    pub(super) fn put_back(&mut self, slot: u32, mut object: Object, is_taken: bool) {
         let before = object.dirty_bytes;
-        let result = self.write_taken(&mut object, all, at);
-        if result.is_ok() {
+        if is_taken {
             (object.dirty_bytes, object.dirty_since) = (0, None);
         } else {
-            // What could not be written stays.
             object.dirty_bytes = object.dirty.values().map(Object::waiting).sum();
         }
         self.table.dirty_bytes = self.table.dirty_bytes + object.dirty_bytes - before;
         self.table.put_back(slot, object);
-        result
     }
 
-    fn write_taken(&mut self, object: &mut Object, all: bool, at: SimTime) -> NamespaceResult<()> {
+    /// Takes what is to be written of an object, if anything is.
+    pub(super) fn begin_flush(
+        &mut self,
+        object: &mut Object,
+        all: bool,
+        at: SimTime,
+    ) -> NamespaceResult<Option<Flush>> {
+        assert!(self.eviction.is_none(), "object {} between two steps of another one", object.id);
         if !all && !object.is_dirty() {
-            return Ok(());
+            return Ok(None);
         }
         let pages = self.plan(object);
         let mut pages = self.read_below(object, pages, at)?;
         let is_eager = !self.config.lazy_index && object.layout.lags();
         let with_metadata = object.needs_meta || all || is_eager;
-        let metadata =
-            if with_metadata { self.metadata_pages(object, all || is_eager) } else { (Vec::new(), 0) };
-        let mut left = (pages.len() + metadata.0.len()) as u32 + metadata.1;
+        let metadata = with_metadata.then(|| self.metadata_pages(object, all || is_eager));
+        let of_metadata = metadata.as_ref().map_or(0, |(leaves, parts)| leaves.len() as u32 + parts);
         self.counts.flash.writes += u64::from(!pages.is_empty()) + u64::from(with_metadata);
-        // Of an object that is larger than a window, pages of a window's size are written together.
-        let most = self.config.window * self.blocks.pages;
-        let together = |left: u32| if left > 2 * most { most } else { left };
-        let mut write = self.begin(together(left), at);
         pages.reverse();
-        while let Some(mut page) = pages.pop() {
-            if write.is_complete() {
-                write = self.begin(together(left), at);
+        let left = pages.len() as u32 + of_metadata;
+        let write = self.begin(self.together(left), at);
+        Ok(Some(Flush { pages, metadata, left, write, size: object.size }))
+    }
+
+    /// Of an object that is larger than a window, pages of a window's size are written together.
+    const fn together(&self, left: u32) -> u32 {
+        let most = self.config.window * self.blocks.pages;
+        if left > 2 * most { most } else { left }
+    }
+
+    /// Programs pages of an object, at most so many of its data. Whether that was all; what cannot be written
+    /// goes back to it.
+    pub(super) fn go_on(
+        &mut self,
+        object: &mut Object,
+        flush: &mut Flush,
+        most: u32,
+        at: SimTime,
+    ) -> NamespaceResult<bool> {
+        // What was written since is not part of it.
+        let size = std::mem::replace(&mut object.size, flush.size);
+        flush.write.at = at;
+        let result = self.write_pages(object, flush, most);
+        object.size = size;
+        if result.is_err() {
+            give_back(object, std::mem::take(&mut flush.pages));
+        }
+        result
+    }
+
+    fn write_pages(&mut self, object: &mut Object, flush: &mut Flush, most: u32) -> NamespaceResult<bool> {
+        for _ in 0..most {
+            let Some(page) = flush.pages.last_mut() else { break };
+            if flush.write.is_complete() {
+                flush.write = self.begin(self.together(flush.left), flush.write.at);
             }
-            left -= 1;
-            if let Err(error) = self.write_data(object, &mut page, &mut write) {
-                pages.push(page);
-                give_back(object, pages);
-                return Err(error);
-            }
+            self.write_data(object, page, &mut flush.write)?;
+            flush.left -= 1;
+            flush.pages.pop();
         }
-        if write.is_complete() && left > 0 {
-            write = self.begin(left, at);
+        if !flush.pages.is_empty() {
+            return Ok(false);
         }
-        if with_metadata {
-            self.write_metadata(object, metadata, &mut write)?;
+        if flush.write.is_complete() && flush.left > 0 {
+            flush.write = self.begin(flush.left, flush.write.at);
         }
-        assert!(write.is_complete(), "object {}: {write:?}", object.id);
+        if let Some(metadata) = flush.metadata.take() {
+            self.write_metadata(object, metadata, &mut flush.write)?;
+        }
+        assert!(flush.write.is_complete(), "object {}: {:?}", object.id, flush.write);
         if object.layout.lags() {
             self.table.lags(object.id, object.metadata_pages(&self.sizes));
         } else {
             self.table.caught_up(object.id);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Takes what was written since the last flush: whole pages are to be programmed, parts become
@@ -324,7 +399,9 @@ fn give_back(object: &mut Object, pages: Vec<Whole>) {
             None => object.layout.remove(whole.page, whole.page + 1, |_| {}),
         }
         let patches = if whole.is_merged { object.diffs.change() } else { &mut object.dirty };
-        patches.insert(whole.page, whole.patch);
+        if let Some(newer) = patches.insert(whole.page, whole.patch) {
+            patches.entry(whole.page).and_modify(|patch| patch.overlay(&newer));
+        }
     }
     object.needs_meta = true;
 }

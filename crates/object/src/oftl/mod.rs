@@ -26,6 +26,7 @@ mod check;
 mod collect;
 mod config;
 mod diffs;
+mod evict;
 mod flush;
 mod format;
 mod layout;
@@ -48,6 +49,7 @@ pub use sabotage::Sabotage;
 use crate::error::ObjectStoreError;
 use blocks::Blocks;
 use config::Config;
+use evict::Eviction;
 use nandscape_core::command::HostCounts;
 use nandscape_core::{
     FlashDevice, FtlError, Geometry, NamespaceError, NamespaceInfo, NamespaceResult, Params, RecoveryReport,
@@ -85,6 +87,11 @@ pub struct Oftl<D> {
     /// Why nothing is written any more.
     stopped: Option<&'static str>,
     is_collecting: bool,
+    /// What is over the cache's limit is flushed in steps.
+    postpones: bool,
+    eviction: Option<Eviction>,
+    /// Something was programmed for it since the last write.
+    has_evicted: bool,
     sabotage: Sabotage,
 }
 
@@ -143,6 +150,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             recovery: RecoveryReport::default(),
             stopped: None,
             is_collecting: false,
+            postpones: false,
+            eviction: None,
+            has_evicted: false,
             sabotage,
             config,
         };
@@ -176,6 +186,10 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     /// Ends a command: what has waited long is flushed, and space is collected.
     #[inline]
     fn settle(&mut self, at: SimTime) -> NamespaceResult<()> {
+        if self.eviction.is_some() {
+            // After it, then.
+            return Ok(());
+        }
         while let Some(id) = self.table.overdue(at, self.config.flush_after) {
             self.flush_object(id, at)?;
         }

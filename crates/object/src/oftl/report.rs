@@ -49,6 +49,7 @@ impl<D: FlashDevice<ObjectOob> + Send> Subsystem for Oftl<D> {
         if self.stopped.is_some() {
             return Ok(());
         }
+        self.end_eviction(at)?;
         while let Some((id, since)) = self.table.oldest() {
             let due = SimTime(since.0.saturating_add(self.config.flush_after)).max(at);
             if due > until {
@@ -77,10 +78,12 @@ impl<D: FlashDevice<ObjectOob> + Send> Subsystem for Oftl<D> {
     }
 
     fn control(&mut self) -> Control<'_> {
-        Control::default()
+        Control { chores: Some(self), ..Control::default() }
     }
 
     fn reset_counters(&mut self, at: SimTime) {
+        // Who writes next is told if that fails.
+        let _ = self.end_eviction(at);
         self.device.reset_counters();
         self.device.reset_time(at);
         self.hosts = HostCounts::default();
@@ -173,9 +176,14 @@ impl<D: FlashDevice<ObjectOob>> Mapping for Oftl<D> {
     fn cost(&self) -> Cost {
         let layouts: u64 = self.table.loaded().map(|object| object.layout.bytes()).sum();
         let windows = 2 * u64::from(self.config.window);
+        let evicted = self.eviction.as_ref().map_or(0, |eviction| eviction.flush().bytes());
         Cost {
             map_table_bytes: layouts,
-            dram_bytes: self.table.bytes() + self.spare.bytes() + self.blocks.bytes() + self.system.bytes(),
+            dram_bytes: self.table.bytes()
+                + evicted
+                + self.spare.bytes()
+                + self.blocks.bytes()
+                + self.system.bytes(),
             host_dram_bytes: 0,
             usable_bytes: self.config.capacity * u64::from(self.sizes.page_bytes),
             total_blocks: self.blocks.good(),

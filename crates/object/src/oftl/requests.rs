@@ -23,6 +23,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if !command.writes_nothing() {
             self.refuse_if_stopped()?;
         }
+        self.make_way(&command, at)?;
         self.reading = Token::NONE;
         let mut reply = Reply::Nothing;
         let done = match command {
@@ -307,10 +308,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             if self.config.sync {
                 self.flush_object(id, at)?;
             }
-            while self.table.dirty_bytes > self.config.cache_bytes {
-                let Some((oldest, _)) = self.table.oldest() else { break };
-                self.flush_object(oldest, at)?;
-                self.collect_if_short(at)?;
+            if self.evict(to - from, at)? {
                 done = self.device.join(done, self.written);
             }
             from = to;
@@ -510,6 +508,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
 
     /// Makes durable what was answered, of an object or of all.
     pub(super) fn flush(&mut self, object: Option<ObjectId>, at: SimTime) -> NamespaceResult<Token> {
+        self.end_eviction(at)?;
         match object {
             Some(object) => {
                 if self.table.entry(object.0).is_none() {
@@ -528,6 +527,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
 
     /// Writes what all objects have in memory.
     pub(super) fn flush_all(&mut self, at: SimTime) -> NamespaceResult<()> {
+        self.end_eviction(at)?;
         if self.table.oldest().is_some() || !self.table.deleted.is_empty() {
             self.refuse_if_stopped()?;
         }

@@ -1,6 +1,6 @@
 //! The power is cut at every operation of the flash below the objects.
 
-use super::support::{GEOMETRY, Objects, Store, nand, open, params};
+use super::support::{GEOMETRY, Objects, Store, nand, open, open_in_steps, params};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::seeded;
 use nandscape_core::{Extent, Hint, NamespaceError, ObjectCommand, ObjectId, Ppn, SimTime, Subsystem};
@@ -23,7 +23,13 @@ fn cases(sabotage: Sabotage) -> Vec<Setup<'static, Host>> {
         let params = params(pairs);
         crash::case::<Objects>(name, nand(), effort, move |device| open(device, &params, sabotage))
     };
+    let in_steps = |name, pairs: &[(&str, &str)]| {
+        let params = params(pairs);
+        crash::case::<Objects>(name, nand(), effort, move |device| open_in_steps(device, &params, sabotage))
+    };
     vec![
+        in_steps("oftl, in steps", &[("window", "4"), ("cache", "5KiB")]),
+        in_steps("oftl, in steps, whole pages", &[("diffs", "false"), ("window", "4"), ("cache", "8KiB")]),
         case("oftl", &[("window", "4")]),
         case("oftl, sync", &[("sync", "true"), ("window", "4")]),
         case(

@@ -1,6 +1,6 @@
 //! Random commands against plain objects in memory.
 
-use super::support::{Objects, Store, nand, open, params};
+use super::support::{Objects, Store, nand, open, open_in_steps, params};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Rng as _, seeded};
 use nandscape_core::{Command, Extent, Hint, ObjectCommand, ObjectId, SimTime, Subsystem};
@@ -33,6 +33,65 @@ fn objects_are_what_was_written_over_restarts() {
     run(5, &[("flush_after", "100ns"), ("victim", "fifo")], 15_000, tiny);
     assert!(run(6, &[("cache", "16KiB")], 8_000, large) > 0, "space runs out");
     assert!(run(7, &[("cache", "0"), ("window", "2"), ("op", "0.1")], 8_000, large) > 0);
+}
+
+#[test]
+fn objects_are_what_was_written_where_flushes_have_steps() {
+    let large = Mix { most_bytes: 9_000, most_size: 30_000, unit: 512 };
+    for (seed, keys) in [(21, &[("cache", "8KiB")][..]), (22, &[("cache", "3KiB"), ("diffs", "false")])] {
+        let open = |device| open_in_steps(device, &params(keys), Sabotage::None);
+        random::run::<Objects>(&nand(), open, Run { seed, steps: 15_000, mix: large, checked_every: 1 });
+    }
+}
+
+/// What a write leaves for later is done by as many chores, or by the writes that follow: memory has bounds,
+/// few commands take as long as a flush of the cache layer, and a flush finds everything.
+#[test]
+fn a_flush_in_steps_needs_no_chores_and_takes_no_more_memory() {
+    const PAGES: u64 = 200;
+    let run = |is_postponed: bool, has_chores: bool| {
+        let (device, handle) = CrashDevice::new(nand(), Buffer::None, &FaultPlan::default(), false);
+        let keys = params(&[("cache", "8KiB")]);
+        let open = if is_postponed { open_in_steps } else { open };
+        let mut store = open(device, &keys, Sabotage::None).unwrap();
+        let object = ObjectId(1);
+        let create = ObjectCommand::Create { object, hint: Hint::NONE };
+        store.submit(0, create.into(), Payload::None, SimTime::ZERO).unwrap();
+        let (mut long, mut most_memory) = (0, 0);
+        for page in 0..PAGES {
+            let before = store.inspect().device(0).tally().totals.programs;
+            let extent = Extent::new(page * 512, 512);
+            let write = ObjectCommand::Write { object, extent, hint: None };
+            store.submit(0, write.into(), Payload::Write(&[page as u8; 512]), SimTime(page)).unwrap();
+            let programs = store.inspect().device(0).tally().totals.programs - before;
+            // Ends of windows and collection take long, too.
+            long += u64::from(programs >= 8);
+            let read = ObjectCommand::Read { object: ObjectId(2), extent };
+            assert!(store.submit(0, read.into(), Payload::None, SimTime(page)).is_err(), "there is none");
+            if has_chores {
+                store.control().chores.unwrap().chore(SimTime(page)).unwrap();
+            }
+            store.check_invariants();
+            let cost = store.inspect().layer(0).cost();
+            most_memory = most_memory.max(cost.dram_bytes - cost.map_table_bytes);
+        }
+        let flush = ObjectCommand::Flush { object: None };
+        store.submit(0, flush.into(), Payload::None, SimTime(PAGES)).unwrap();
+        store.check_invariants();
+        drop(store);
+        let (device, _) = CrashDevice::new(handle.nand(), Buffer::None, &FaultPlan::default(), false);
+        let mut store = open(device, &keys, Sabotage::None).unwrap();
+        let expected: Vec<u8> = (0..PAGES * 512).map(|at| (at / 512) as u8).collect();
+        assert_eq!(find(&mut store, 1).unwrap().unwrap().bytes, expected);
+        (long, most_memory)
+    };
+    let at_once = run(false, false);
+    let in_steps = run(true, false);
+    let with_chores = run(true, true);
+    for stepwise in [in_steps, with_chores] {
+        let context = format!("long commands and bytes of memory: {stepwise:?}, at once {at_once:?}");
+        assert!(2 * stepwise.0 < at_once.0 && stepwise.1 < at_once.1 + 4096, "{context}");
+    }
 }
 
 #[test]

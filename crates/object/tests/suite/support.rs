@@ -1,6 +1,6 @@
 //! A small device and a store on it.
 
-use nandscape_core::{Capabilities, Geometry, Params};
+use nandscape_core::{Capabilities, Geometry, Params, Subsystem as _};
 use nandscape_media::{Nand, NandOptions};
 use nandscape_object::Oftl;
 use nandscape_object::oftl::{INFO, ObjectOob, Sabotage};
@@ -43,6 +43,17 @@ pub fn params(pairs: &[(&str, &str)]) -> Params {
     let typed: BTreeMap<_, _> =
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Params::check(&INFO, "ftl.", &typed).unwrap()
+}
+
+/// A store that flushes large objects in steps.
+pub fn open_in_steps(
+    device: CrashDevice<ObjectOob>,
+    params: &Params,
+    sabotage: Sabotage,
+) -> Result<Store, String> {
+    let mut store = open(device, params, sabotage)?;
+    store.control().chores.expect("it can leave work for later").postpone();
+    Ok(store)
 }
 
 pub fn open(device: CrashDevice<ObjectOob>, params: &Params, sabotage: Sabotage) -> Result<Store, String> {
