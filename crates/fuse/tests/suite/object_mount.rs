@@ -1,6 +1,7 @@
 //! Files of a store of objects through a mount: what any other file system would answer.
 
 use crate::mount::{OPTIONS, mount};
+use nandscape_core::Subsystem;
 use nandscape_core::rng::{Rng, below, seeded};
 use nandscape_engine::{Clock, Engine};
 use nandscape_fuse::{MountOptions, Quota};
@@ -19,18 +20,24 @@ fn engine() -> Arc<Engine> {
 }
 
 fn engine_of(stack: &str) -> Arc<Engine> {
+    Arc::new(Engine::new(store_of(stack, &[]), Clock::free()))
+}
+
+/// A stack that stores objects, on a small device, with more keys.
+pub fn store_of(stack: &str, more: &[&str]) -> Box<dyn Subsystem + Send> {
     let mut typed = Typed::new();
     typed.merge_preset("generic-tlc").unwrap();
     typed.set_stack(stack).unwrap();
-    for pair in [
+    let device = [
         "device.channels=2",
         "device.dies_per_channel=1",
         "device.blocks_per_plane=48",
         "device.pages_per_block=32",
-    ] {
+    ];
+    for pair in device.iter().chain(more) {
         typed.set_pair(pair).unwrap();
     }
-    Arc::new(Engine::new(build_storing(&typed.check().unwrap()).unwrap(), Clock::free()))
+    build_storing(&typed.check().unwrap()).unwrap()
 }
 
 /// Extended attributes of a file that users can set.

@@ -71,7 +71,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         Ok(self.has_room(2 * data, 2 * metadata))
     }
 
-    /// The same, without looking for room; with `all`, its metadata says everything afterwards.
+    /// Writes what an object has in memory, without looking for room; with `all`, its metadata says
+    /// everything afterwards.
     pub(super) fn write_object(&mut self, id: u64, all: bool, at: SimTime) -> NamespaceResult<()> {
         let Some(slot) = self.table.slot(id) else { return Ok(()) };
         let mut object = self.table.take(slot);
@@ -83,8 +84,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         result
     }
 
-    /// Puts an object back of which everything was taken that was written, or of which some of that is there
-    /// again.
+    /// Puts an object back: nothing of it waits for a flush any more, or what it has again.
     pub(super) fn put_back(&mut self, slot: u32, mut object: Object, is_taken: bool) {
         let before = object.dirty_bytes;
         if is_taken {

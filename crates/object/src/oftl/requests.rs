@@ -508,7 +508,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
 
     /// Makes durable what was answered, of an object or of all.
     pub(super) fn flush(&mut self, object: Option<ObjectId>, at: SimTime) -> NamespaceResult<Token> {
-        self.end_eviction(at)?;
         match object {
             Some(object) => {
                 if self.table.entry(object.0).is_none() {

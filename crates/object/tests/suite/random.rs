@@ -292,8 +292,9 @@ fn refuses_to_flush(seed: u64, open: Open) -> bool {
     };
     check(&mut store, "in memory");
     let flushed = store.submit(0, Command::FLUSH, Payload::None, SimTime::ZERO);
+    let ended = store.shutdown(SimTime::ZERO);
     if let Err(again) = &flushed {
-        assert_eq!(*again, error);
+        assert_eq!((again, ended.as_ref()), (&error, Err(&error)));
     } else {
         // Nothing was left to be flushed.
         let (device, _) = CrashDevice::new(handle.nand(), Buffer::None, &FaultPlan::default(), false);
