@@ -1,17 +1,16 @@
 //! The host's map over zones against the page map of a device: random 4 KiB overwrites of 16 GiB of flash at
-//! 28 % over-provisioning, greedy, parallel timing, in steady state. Both run in turns in one process, and
-//! processor time for each flash operation is what counts.
+//! 28 % over-provisioning, greedy, parallel timing, in steady state. Both take the commands that a replay
+//! gives them, in turns in one process, and processor time for each flash operation is what counts.
 #![expect(clippy::print_stdout, reason = "the result of the bench")]
 
-use nandscape_bench::{GEOMETRY, TIMING, Zoned, processor_time, zoned};
+use nandscape_bench::{GEOMETRY, TIMING, processor_time, zoned};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{Xoshiro256PlusPlus, below, seeded};
-use nandscape_core::{
-    BlockCommand, Clocked, Command, Extent, FlashLayer, Ftl, Hint, Mapping, Op, Params, SimTime, Subsystem,
-};
+use nandscape_core::{BlockCommand, Extent, Hint, Op, Params, SimTime, Subsystem};
 use nandscape_ftl::{PageMap, page_map};
 use nandscape_hostftl::{ZoneMap, zone_map};
 use nandscape_media::{Fifo, Nand, NandOptions, Scheduler, Timed};
+use nandscape_namespace::NvmSubsystem;
 use std::time::Instant;
 
 /// Requests in flight, and known before they are issued.
@@ -21,69 +20,20 @@ const ROUNDS: usize = 15;
 /// The system counts processor time in steps of some milliseconds, so a round takes hundreds of them.
 const WRITES_PER_ROUND: u64 = 3_000_000;
 
-trait Device {
-    fn pages(&self) -> u64;
-    fn prepare(&self, extent: Extent);
-    fn write(&mut self, extent: Extent, at: SimTime) -> SimTime;
-    /// Flash operations so far.
-    fn operations(&self) -> u64;
-}
-
-impl Device for ZoneMap<Zoned> {
-    fn pages(&self) -> u64 {
-        self.logical_pages()
-    }
-
-    fn prepare(&self, extent: Extent) {
-        Subsystem::prepare(self, 0, Op::Write, extent);
-    }
-
-    #[inline]
-    fn write(&mut self, extent: Extent, at: SimTime) -> SimTime {
-        let command = Command::Block(BlockCommand::new(Op::Write, extent, Hint(0)));
-        let answer = self.submit(0, command, Payload::None, at).expect("there is room");
-        self.completion(answer.done).expect("fifo knows at once")
-    }
-
-    fn operations(&self) -> u64 {
-        let totals = self.device().counters().total();
-        totals.programs + totals.reads + totals.erases
-    }
-}
-
-impl Device for PageMap<Timed<Nand, Fifo>> {
-    fn pages(&self) -> u64 {
-        self.logical_pages()
-    }
-
-    fn prepare(&self, extent: Extent) {
-        Ftl::prepare(self, extent);
-    }
-
-    #[inline]
-    fn write(&mut self, extent: Extent, at: SimTime) -> SimTime {
-        let token = Ftl::write(self, extent, None, Hint(0), at).expect("there is room");
-        self.device_mut().completion(token).expect("fifo knows at once")
-    }
-
-    fn operations(&self) -> u64 {
-        let totals = self.device().counters().total();
-        totals.programs + totals.reads + totals.erases
-    }
-}
-
-/// A device that is driven as a replay in closed loop would.
-struct Stack<D> {
-    device: D,
+/// A device that is driven as a replay in closed loop would, by commands.
+struct Stack {
+    device: Box<dyn Subsystem>,
+    pages: u64,
     rng: Xoshiro256PlusPlus,
     in_flight: [SimTime; DEPTH],
     at: SimTime,
 }
 
-impl<D: Device> Stack<D> {
-    fn new(device: D) -> Self {
-        let mut stack = Self { device, rng: seeded(1), in_flight: [SimTime::ZERO; DEPTH], at: SimTime::ZERO };
-        let pages = stack.device.pages();
+impl Stack {
+    fn new(device: Box<dyn Subsystem>) -> Self {
+        let pages = device.namespaces()[0].capacity_bytes / u64::from(GEOMETRY.page_bytes);
+        let in_flight = [SimTime::ZERO; DEPTH];
+        let mut stack = Self { device, pages, rng: seeded(1), in_flight, at: SimTime::ZERO };
         (0..pages).for_each(|lpn| stack.write(lpn, lpn as usize % DEPTH));
         stack.overwrite(3 * pages);
         stack
@@ -92,15 +42,23 @@ impl<D: Device> Stack<D> {
     #[inline]
     fn write(&mut self, lpn: u64, slot: usize) {
         self.at = self.at.max(self.in_flight[slot]);
-        self.in_flight[slot] = self.device.write(Extent::new(lpn * 4096, 4096), self.at);
+        let write = BlockCommand::new(Op::Write, Extent::new(lpn * 4096, 4096), Hint(0));
+        let answer = self.device.submit(0, write.into(), Payload::None, self.at).expect("there is room");
+        let done = self.device.completion(answer.into_done());
+        self.in_flight[slot] = done.expect("fifo knows at once");
+    }
+
+    /// Flash operations so far.
+    fn operations(&self) -> u64 {
+        let totals = self.device.inspect().layers.get(0).device().counters().total();
+        totals.programs + totals.reads + totals.erases
     }
 
     fn overwrite(&mut self, writes: u64) {
-        let pages = self.device.pages();
         let mut known = [0; AHEAD];
         for i in 0..writes {
-            let next = below(&mut self.rng, pages);
-            self.device.prepare(Extent::new(next * 4096, 4096));
+            let next = below(&mut self.rng, self.pages);
+            self.device.prepare(0, Op::Write, Extent::new(next * 4096, 4096));
             let lpn = std::mem::replace(&mut known[i as usize % AHEAD], next);
             self.write(lpn, i as usize % DEPTH);
         }
@@ -109,18 +67,18 @@ impl<D: Device> Stack<D> {
     /// Nanoseconds of processor time for each flash operation.
     #[inline(never)]
     fn round(&mut self, start: Instant) -> f64 {
-        let (before, operations) = (processor_time(start), self.device.operations());
+        let (before, operations) = (processor_time(start), self.operations());
         self.overwrite(WRITES_PER_ROUND);
         let time = processor_time(start).saturating_sub(before);
-        time.as_nanos() as f64 / (self.device.operations() - operations) as f64
+        time.as_nanos() as f64 / (self.operations() - operations) as f64
     }
 }
 
 /// One round, for a profiler.
-fn one_round<D: Device>(stack: &mut Stack<D>, start: Instant) -> String {
-    let before = stack.device.operations();
+fn one_round(stack: &mut Stack, start: Instant) -> String {
+    let before = stack.operations();
     let time = stack.round(start);
-    format!("{time:.1} ns for each of {} flash operations", stack.device.operations() - before)
+    format!("{time:.1} ns for each of {} flash operations", stack.operations() - before)
 }
 
 fn main() {
@@ -134,10 +92,13 @@ fn main() {
         Nand::new(GEOMETRY.checked().expect("a shape"), &NandOptions::default()).expect("no bad blocks");
     let make_map = || {
         let device = Timed::new(nand.clone(), Fifo::new(&GEOMETRY, &TIMING));
-        Stack::new(PageMap::new(device, &Params::defaults(&page_map::INFO)).expect("the defaults fit"))
+        let map = PageMap::new(device, &Params::defaults(&page_map::INFO)).expect("the defaults fit");
+        Stack::new(Box::new(NvmSubsystem::plain(Box::new(map))))
     };
-    let make_zones =
-        || Stack::new(ZoneMap::new(zoned(), &Params::defaults(&zone_map::INFO)).expect("the defaults fit"));
+    let make_zones = || {
+        let zones = ZoneMap::new(zoned(), &Params::defaults(&zone_map::INFO)).expect("the defaults fit");
+        Stack::new(Box::new(zones))
+    };
     match only.as_deref() {
         Some("map") => println!("page-map: {}", one_round(&mut make_map(), start)),
         Some(_) => println!("zone-map: {}", one_round(&mut make_zones(), start)),

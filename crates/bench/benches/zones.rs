@@ -22,14 +22,19 @@ const ROUNDS: usize = 21;
 /// The system counts processor time in steps of some milliseconds, so a round takes hundreds of them.
 const PAGES_PER_ROUND: u32 = 40_000_000;
 
+/// Resets whose records fill a page of the metadata log, and pages of a block of the log.
+const RESETS_A_PAGE: u32 = 52;
+
 /// What no simulator of zones on dies can do without: write pointers, the blocks of each zone, free blocks,
-/// the write pointer of each block, the dies and buses. No commands, states, limits, causes or counters.
+/// the write pointer of each block, the dies and buses, and the programs of a log that knows of resets. No
+/// commands, states, limits, causes or counters.
 struct Bare {
     written: Vec<u32>,
     blocks: Vec<u32>,
     free: Vec<VecDeque<u32>>,
     pointers: Vec<u32>,
     scheduler: Fifo,
+    resets: u32,
 }
 
 impl Bare {
@@ -41,7 +46,22 @@ impl Bare {
             free: (0..DIES).map(|die| (die * per_die..(die + 1) * per_die).collect()).collect(),
             pointers: vec![0; GEOMETRY.blocks() as usize],
             scheduler: Fifo::new(&GEOMETRY, &TIMING),
+            resets: 0,
         }
+    }
+
+    /// Every so often the log programs a page, in a block of one die after the other.
+    fn note_reset(&mut self, at: SimTime) {
+        self.resets += 1;
+        if !self.resets.is_multiple_of(RESETS_A_PAGE) {
+            return;
+        }
+        let pages = self.resets / RESETS_A_PAGE;
+        let die = (pages - 1) / GEOMETRY.pages_per_block % DIES;
+        let block = self.free[die as usize][0];
+        let page = Ppn(block * GEOMETRY.pages_per_block);
+        let op = TimedOp::Program { page, transfer: GEOMETRY.page_bytes, held: 0 };
+        self.scheduler.submit(op, at, Token::NONE);
     }
 }
 
@@ -53,6 +73,7 @@ trait Device {
 
 impl Device for Bare {
     fn reset(&mut self, zone: u32, at: SimTime) {
+        self.note_reset(at);
         for die in 0..DIES {
             let block = self.blocks[(zone * DIES + die) as usize];
             let op = TimedOp::Erase {
@@ -103,7 +124,7 @@ impl Device for Zoned {
         let extent = Extent::new(offset, u64::from(pages) * PAGE);
         let command = Command::Block(BlockCommand::new(Op::Write, extent, Hint(0)));
         let answer = self.submit(0, command, Payload::None, at).expect("the write pointer is there");
-        self.completion(answer.done).expect("fifo knows at once")
+        self.completion(answer.into_done()).expect("fifo knows at once")
     }
 }
 

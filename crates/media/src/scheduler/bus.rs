@@ -23,16 +23,18 @@ pub(super) struct Bus {
     /// The gaps are `gaps[NEAR..end]`; those before are none and end at 0.
     gaps: Vec<(u64, u64)>,
     end: usize,
+    /// Near where a search ended last: the next one mostly ends there, too. A guess that may be wrong.
+    guess: usize,
     /// Shorter gaps are of no use to anyone.
     shortest: u64,
 }
 
-nandscape_core::state!(impl [] Bus { saved: free, gaps, end; fixed: shortest; });
+nandscape_core::state!(impl [] Bus { saved: free, gaps, end; fixed: guess, shortest; });
 
 impl Bus {
     /// A bus that is free from `at`, and on which no transfer takes less than `shortest` ns.
     pub fn new(at: u64, shortest: u64) -> Self {
-        Self { free: at, gaps: vec![(0, 0); ROOM], end: NEAR, shortest: shortest.max(1) }
+        Self { free: at, gaps: vec![(0, 0); ROOM], end: NEAR, guess: NEAR, shortest: shortest.max(1) }
     }
 
     /// Forgets every booking.
@@ -62,13 +64,8 @@ impl Bus {
     /// Takes the first gap that fits, else the end of the queue. The last gap ends after `needed`.
     #[inline(never)]
     fn book_in_gap(&mut self, (earliest, span): (u64, u64), needed: u64, passed: u64) -> u64 {
-        let near = &self.gaps[self.end - NEAR..self.end];
-        let later = near.iter().map(|gap| usize::from(gap.1 >= needed)).sum::<usize>();
-        let first = if later < NEAR {
-            self.end - later
-        } else {
-            NEAR + self.gaps[NEAR..self.end].partition_point(|gap| gap.1 < needed)
-        };
+        let later = self.later_before(self.end, needed);
+        let first = if later < NEAR { self.end - later } else { self.search(needed) };
         for i in first..self.end {
             let (start, end) = self.gaps[i];
             let begin = start.max(earliest);
@@ -80,6 +77,25 @@ impl Bus {
         let begin = self.free;
         self.free += span;
         begin
+    }
+
+    /// How many of the gaps before one, [`NEAR`] of them, end at a time or later.
+    #[inline(always)]
+    fn later_before(&self, end: usize, needed: u64) -> usize {
+        self.gaps[end - NEAR..end].iter().map(|gap| usize::from(gap.1 >= needed)).sum()
+    }
+
+    /// The first gap that ends at a time or later.
+    #[inline(never)]
+    fn search(&mut self, needed: u64) -> usize {
+        let end = (self.guess + NEAR / 2).clamp(NEAR, self.end);
+        let later = self.later_before(end, needed);
+        self.guess = if later > 0 && later < NEAR {
+            end - later
+        } else {
+            NEAR + self.gaps[NEAR..self.end].partition_point(|gap| gap.1 < needed)
+        };
+        self.guess
     }
 
     /// Leaves of a gap what is before and after a transfer, where that is of use.
