@@ -85,6 +85,12 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             let lags = object.layout.lags() || object.needs_meta || is_evicted;
             assert!(lags || !self.table.lagging.contains_key(&id), "object {id} lags");
         }
+        for id in self.table.lagging.keys().chain(&self.table.removals) {
+            assert!(
+                self.table.slot(*id).is_some(),
+                "object {id}, of which the flash knows less, is in memory"
+            );
+        }
         assert_eq!(dirty_bytes, self.table.dirty_bytes, "bytes that are not flushed");
         let charged: u64 = self.table.entries().map(|(_, entry)| entry.cost).sum();
         assert_eq!(charged, self.table.charged, "charged pages");

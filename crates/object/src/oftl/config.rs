@@ -14,6 +14,8 @@ keys! { PARAMS:
         "bytes that are written and not flushed; beyond, the objects that wait longest are flushed whole; at most a \
          window, and a sixteenth of the capacity";
     FLUSH_AFTER: u64 = time() or "30s", "an object that waits longer is flushed";
+    RESIDENT: u64 = int(0, 1 << 32) or "65536",
+        "objects that stay in memory once the flash has everything of them; where no bytes are stored, all stay";
     SYNC: bool = flag() or "false", "each write is durable before it is answered";
     DIFFS: bool = flag() or "true",
         "parts of pages go to the metadata of the object (compacted updates); false: a page is read and written whole";
@@ -59,6 +61,7 @@ pub(super) struct Config {
     pub lanes: u32,
     pub cache_bytes: u64,
     pub flush_after: u64,
+    pub resident: usize,
     pub sync: bool,
     pub diffs: bool,
     /// Bytes that compression leaves of each where no bytes are stored; nothing if there is none.
@@ -104,6 +107,7 @@ impl Config {
             lanes: geometry.planes().min(window),
             cache_bytes,
             flush_after: params.get(FLUSH_AFTER),
+            resident: usize::try_from(params.get(RESIDENT)).unwrap_or(usize::MAX),
             sync: params.get(SYNC),
             diffs: params.get(DIFFS),
             compressed_share: params.get(COMPRESS).then(|| params.get(COMPRESSED_SHARE)),

@@ -113,6 +113,8 @@ pub(super) struct Object {
     pub dirty_since: Option<SimTime>,
     /// The next flush has to write metadata.
     pub needs_meta: bool,
+    /// Since it was last asked whether it may leave the memory.
+    pub is_used: bool,
 }
 
 impl Object {
@@ -132,6 +134,7 @@ impl Object {
             replaced: Vec::new(),
             dirty_since: None,
             needs_meta: true,
+            is_used: true,
         }
     }
 
@@ -240,6 +243,17 @@ impl Object {
     /// Whether a flush has something to do.
     pub fn is_dirty(&self) -> bool {
         self.needs_meta || !self.dirty.is_empty()
+    }
+
+    /// Whether it has been written and waits for nothing.
+    pub fn is_on_flash(&self) -> bool {
+        let waits = self.dirty_since.is_some() || !self.dirty.is_empty() || !self.replaced.is_empty();
+        !waits && !self.parts.is_empty()
+    }
+
+    /// Whether its metadata on the flash says everything of it.
+    pub fn is_known(&self) -> bool {
+        self.is_on_flash() && !self.needs_meta && !self.layout.lags()
     }
 
     /// Memory in bytes, roughly.

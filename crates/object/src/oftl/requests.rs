@@ -1,10 +1,10 @@
 //! Commands of hosts.
 
-use super::Oftl;
 use super::flush::lost;
 use super::layout::{LOST, RESERVED, is_page};
 use super::object::Object;
 use super::oob::ObjectOob;
+use super::{Oftl, Sabotage};
 use nandscape_core::command::{Payload, check_attributes, check_payload};
 use nandscape_core::{
     Answer, Cause, Extent, FlashDevice, FtlError, Hint, Issue, NamespaceError, NamespaceResult,
@@ -116,15 +116,28 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         if self.stopped.is_none() && (is_flush || !command.writes_nothing()) {
             self.settle(at)?;
         }
+        self.unload();
         Ok(Answer { done: self.device.join(done, self.reading), reply })
     }
 
     /// The slot of an object, which is read from the flash if it is not in memory.
     #[inline]
     pub(super) fn find(&mut self, object: ObjectId, at: SimTime) -> NamespaceResult<u32> {
-        match self.table.slot(object.0) {
-            Some(slot) => Ok(slot),
-            None => self.load(object.0, at),
+        let Some(slot) = self.table.slot(object.0) else { return self.load(object.0, at) };
+        self.table.get_mut(slot).is_used = true;
+        Ok(slot)
+    }
+
+    /// Lets objects leave the memory if there are too many. No slot is known afterwards.
+    #[inline]
+    fn unload(&mut self) {
+        // What no bytes are stored of cannot be read again.
+        if self.sizes.stores_data {
+            let (eviction, is_early) = (&self.eviction, self.sabotage == Sabotage::EarlyUnload);
+            self.table.unload(self.config.resident, |object| {
+                let is_evicted = eviction.as_ref().is_some_and(|eviction| eviction.is_of(object.id));
+                !is_evicted && (object.is_known() || (is_early && object.is_on_flash()))
+            });
         }
     }
 
@@ -136,13 +149,16 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     /// Of all objects, in the order of their numbers.
     fn statuses(&mut self, at: SimTime) -> NamespaceResult<Box<[ObjectStatus]>> {
         let ids: Vec<u64> = self.table.entries().map(|(id, _)| id).collect();
-        let statuses = ids.into_iter().map(|id| match self.find(ObjectId(id), at) {
-            Ok(slot) => Ok(self.status(slot)),
-            Err(NamespaceError::Ftl(FtlError::Flash(_))) => {
-                let allocated = self.allocated(id);
-                Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated })
+        let statuses = ids.into_iter().map(|id| {
+            self.unload();
+            match self.find(ObjectId(id), at) {
+                Ok(slot) => Ok(self.status(slot)),
+                Err(NamespaceError::Ftl(FtlError::Flash(_))) => {
+                    let allocated = self.allocated(id);
+                    Ok(ObjectStatus { object: ObjectId(id), size: 0, hint: Hint::NONE, allocated })
+                }
+                Err(error) => Err(error),
             }
-            Err(error) => Err(error),
         });
         statuses.collect()
     }

@@ -21,6 +21,8 @@ pub enum Sabotage {
     NoReplay,
     /// A start goes on behind writes that are not complete.
     LeavesGaps,
+    /// Objects leave the memory before their metadata says what back pointers do.
+    EarlyUnload,
 }
 
 impl Sabotage {

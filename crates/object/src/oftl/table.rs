@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// No slot: the object is not in memory.
 const ABSENT: u32 = u32::MAX;
+/// Objects that are looked at after a command for one that may leave the memory.
+const LOOKS: u32 = 64;
 
 /// What the index knows of an object.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Table {
     index: BTreeMap<u64, Entry>,
     slots: Vec<Option<Object>>,
     unused: Vec<u32>,
+    /// The slot that was looked at last for one that may leave.
+    hand: usize,
     /// Objects with something to flush, by the time since when; also some that have nothing any more.
     queue: VecDeque<(u64, SimTime)>,
     /// Objects of which back pointers say more than the metadata, and pages that their metadata takes.
@@ -76,6 +80,25 @@ impl Table {
     /// Objects in memory.
     pub fn loaded(&self) -> impl Iterator<Item = &Object> {
         self.slots.iter().flatten()
+    }
+
+    /// Lets objects leave the memory that may, those first that were not used since the last look at them,
+    /// until it has so many. Stops after a few looks.
+    #[inline]
+    pub fn unload(&mut self, most: usize, may: impl Fn(&Object) -> bool) {
+        for _ in 0..LOOKS {
+            if self.slots.len() - self.unused.len() <= most {
+                return;
+            }
+            self.hand = (self.hand + 1) % self.slots.len();
+            let Some(object) = &mut self.slots[self.hand] else { continue };
+            if std::mem::take(&mut object.is_used) || !may(object) {
+                continue;
+            }
+            self.index.get_mut(&object.id).expect("it is in the index").slot = ABSENT;
+            self.slots[self.hand] = None;
+            self.unused.push(self.hand as u32);
+        }
     }
 
     /// Takes an object out, for a while.

@@ -31,6 +31,7 @@ fn cases(sabotage: Sabotage) -> Vec<Setup<'static, Host>> {
         in_steps("oftl, in steps", &[("window", "4"), ("cache", "5KiB")]),
         in_steps("oftl, in steps, whole pages", &[("diffs", "false"), ("window", "4"), ("cache", "8KiB")]),
         case("oftl", &[("window", "4")]),
+        case("oftl, few in memory", &[("window", "4"), ("cache", "2KiB"), ("resident", "1")]),
         case("oftl, sync", &[("sync", "true"), ("window", "4")]),
         case(
             "oftl, eager",

@@ -28,6 +28,8 @@ fn objects_are_what_was_written_over_restarts() {
     run(3, &[("diffs", "false")], 15_000, small);
     run(4, &[("lazy_index", "false"), ("cache", "2KiB")], 15_000, small);
     run(9, &[("compress", "true")], 15_000, small);
+    run(11, &[("resident", "0"), ("cache", "2KiB")], 15_000, small);
+    run(12, &[("resident", "2"), ("cache", "4KiB"), ("compress", "true")], 15_000, large);
     run(10, &[("compress", "true"), ("sync", "true")], 15_000, tiny);
     run(8, &[("lazy_index", "false"), ("diffs", "false"), ("sync", "true")], 15_000, small);
     run(5, &[("flush_after", "100ns"), ("victim", "fifo")], 15_000, tiny);
@@ -92,6 +94,51 @@ fn a_flush_in_steps_needs_no_chores_and_takes_no_more_memory() {
         let context = format!("long commands and bytes of memory: {stepwise:?}, at once {at_once:?}");
         assert!(2 * stepwise.0 < at_once.0 && stepwise.1 < at_once.1 + 4096, "{context}");
     }
+}
+
+/// Reads of objects beyond those that stay in memory read their metadata again, and no others do.
+#[test]
+fn objects_leave_the_memory_and_are_read_again() {
+    const OBJECTS: u64 = 60;
+    let run = |resident: &str| {
+        let (device, _) = CrashDevice::new(nand(), Buffer::None, &FaultPlan::default(), false);
+        let keys = params(&[("resident", resident)]);
+        let mut store = open(device, &keys, Sabotage::None).unwrap();
+        let mut ask = |command: ObjectCommand, payload: Payload<'_>| {
+            store.submit(0, command.into(), payload, SimTime::ZERO).unwrap();
+        };
+        let extent = Extent::new(0, 512);
+        for object in (1..=OBJECTS).map(ObjectId) {
+            ask(ObjectCommand::Create { object, hint: Hint::NONE }, Payload::None);
+            ask(ObjectCommand::Write { object, extent, hint: None }, Payload::Write(&[object.0 as u8; 512]));
+        }
+        store.shutdown(SimTime::ZERO).unwrap();
+        let reads = |store: &Store| store.inspect().layers.get(0).device().counters().total().reads;
+        let before = reads(&store);
+        for turn in 0..3 {
+            for object in (1..=OBJECTS).map(ObjectId) {
+                let mut bytes = [0; 512];
+                let read = ObjectCommand::Read { object, extent };
+                store.submit(0, read.into(), Payload::Read(&mut bytes), SimTime::ZERO).unwrap();
+                assert_eq!(bytes, [object.0 as u8; 512], "turn {turn}");
+            }
+            store.check_invariants();
+        }
+        (reads(&store) - before, store.inspect().layers.get(0).cost().map_table_bytes)
+    };
+    let (all, few) = (run("100"), run("5"));
+    assert_eq!(all.0, 3 * OBJECTS, "of data alone");
+    assert!(few.0 > 5 * OBJECTS && few.0 <= 6 * OBJECTS, "{} reads", few.0);
+    assert!(10 * few.1 <= all.1, "{} and {} bytes of places in memory", few.1, all.1);
+}
+
+#[test]
+#[should_panic(expected = "of which the flash knows less, is in memory")]
+fn objects_that_leave_the_memory_too_early_are_found() {
+    let mix = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
+    let keys = params(&[("resident", "0"), ("cache", "2KiB")]);
+    let open = |device| open(device, &keys, Sabotage::EarlyUnload);
+    random::run::<Objects>(&nand(), open, Run { seed: 11, steps: 15_000, mix, checked_every: 1 });
 }
 
 #[test]
@@ -201,9 +248,11 @@ fn what_is_reserved_can_be_written_in_a_full_store() {
 fn invariants_hold_after_every_command() {
     let steps = std::env::var("RANDOM_STEPS").map_or(20_000, |text| text.parse().expect("a number"));
     let mix = Mix { most_bytes: 3_000, most_size: 9_000, unit: 512 };
-    for (seed, keys) in (1..).zip([&[][..], &[("sync", "true")], &[("cache", "2KiB"), ("op", "0.1")]]) {
+    let few = [("cache", "1KiB"), ("resident", "1")];
+    let all = [&[][..], &[("sync", "true")], &[("cache", "2KiB"), ("op", "0.1")], &few];
+    for (seed, keys) in (1..).zip(all) {
         let open = |device| open(device, &params(keys), Sabotage::None);
-        let run = Run { seed, steps: steps / 3, mix, checked_every: 1 };
+        let run = Run { seed, steps: steps / 4, mix, checked_every: 1 };
         random::run::<Objects>(&nand(), open, run);
     }
 }
