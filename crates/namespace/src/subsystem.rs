@@ -243,11 +243,7 @@ impl Subsystem for NvmSubsystem {
     /// A durable command is one with a flush of its set behind it, and counts as both.
     fn submit(&mut self, namespace: u32, command: Command, payload: Payload<'_>, at: SimTime) -> Submitted {
         let command = command.into_block()?;
-        let space = &mut self.spaces[namespace as usize];
-        space.counts.count(command, space.page_bytes);
-        if command.is_durable {
-            space.counts.count(BlockCommand::FLUSH, space.page_bytes);
-        }
+        let space = &self.spaces[namespace as usize];
         let extent = command.extent;
         if extent.end() > space.capacity_bytes {
             return Err(FtlError::OutOfRange { extent, capacity_bytes: space.capacity_bytes }.into());
@@ -259,7 +255,13 @@ impl Subsystem for NvmSubsystem {
             self.observe(index, command.op == Op::Write, inside.len, pages, at)?;
         }
         let inside = BlockCommand { extent: inside, ..command };
-        Ok(execute(&mut *self.layers[index], inside, payload, at)?.into())
+        let done = execute(&mut *self.layers[index], inside, payload, at)?;
+        let space = &mut self.spaces[namespace as usize];
+        space.counts.count(command, space.page_bytes);
+        if command.is_durable {
+            space.counts.count(BlockCommand::FLUSH, space.page_bytes);
+        }
+        Ok(done.into())
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {

@@ -231,7 +231,7 @@ impl Recorder {
         match op {
             _ if op.is_read() => self.read.record(ns),
             _ if op.is_write() => self.write.record(ns),
-            TraceOp::Flush => self.flush.get_or_insert_default().record(ns),
+            TraceOp::Flush | TraceOp::ObjectFlush => self.flush.get_or_insert_default().record(ns),
             TraceOp::Reset | TraceOp::Finish | TraceOp::Open | TraceOp::Close => {
                 self.zone.get_or_insert_default().record(ns);
             }

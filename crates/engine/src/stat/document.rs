@@ -99,8 +99,9 @@ pub struct ServiceStat {
 pub struct FaultStat {
     /// Failed requests by kind of error.
     pub errors: BTreeMap<String, u64>,
-    /// Why sets take no more writes, by number of the set.
-    pub read_only: BTreeMap<u16, String>,
+    /// Why sets take no more writes, by number of the set: as text, since a part of a document that is read
+    /// has no other keys.
+    pub read_only: BTreeMap<String, String>,
     /// Pages that failed their checksum when they were read, since the start.
     pub checksum_errors: u64,
     /// Pages that were found to be cut short, since the start.

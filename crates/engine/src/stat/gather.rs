@@ -148,7 +148,7 @@ impl Stack {
         let layers = inside.layers;
         let mut stat = Stat { recording, ..Stat::default() };
         for (set, layer) in (0..).zip(layers.iter()) {
-            stat.faults.read_only.extend(layer.read_only().map(|why| (set, why.to_owned())));
+            stat.faults.read_only.extend(layer.read_only().map(|why| (set.to_string(), why.to_owned())));
             stat.faults.recovery.extend(layer.recovery().cloned());
         }
         // Of the whole device, whichever set is asked.

@@ -290,3 +290,12 @@ fn zones_below_a_layer_of_the_host_are_shown_with_what_is_valid_and_not_changed(
     let mut block = Client::connect(&other.path).unwrap();
     assert!(block.stat().unwrap().1.zones.is_none());
 }
+
+#[test]
+fn a_document_with_a_set_that_takes_no_writes_is_read_again() {
+    let mut stat = Stat::default();
+    stat.faults.read_only.insert("0".to_owned(), "too many blocks are worn out".to_owned());
+    let text = serde_json::to_string(&stat).unwrap();
+    let again: Stat = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.faults.read_only, stat.faults.read_only);
+}

@@ -164,7 +164,10 @@ impl ObjectFs {
             // First, since it may be refused.
             calls.plain(ObjectCommand::Truncate { object, size: end })?;
         }
-        calls.plain(ObjectCommand::Punch { object, extent: Extent::new(offset, len) })?;
+        let inside = if grows { end } else { end.min(status.size) };
+        if offset < inside {
+            calls.plain(ObjectCommand::Punch { object, extent: Extent::new(offset, inside - offset) })?;
+        }
         calls.recharge(&mut tree, ino);
         tree.changed(ino, SystemTime::now());
         Ok(Done { len: 0, due: calls.due })

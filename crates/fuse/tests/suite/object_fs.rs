@@ -517,3 +517,25 @@ fn chores_are_issued_with_the_command_that_left_them() {
         }
     }
 }
+
+/// What is behind the end of a file is not there to be punched: stores, and recordings of what they are asked,
+/// know nothing of it.
+#[test]
+fn a_punch_ends_with_the_file() {
+    const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    for stack in ["oftl", "zone-files"] {
+        let engine = Arc::new(Engine::new(store_of(stack, &[]), Clock::free()));
+        let client = Client { engine: Arc::clone(&engine), namespace: 0 };
+        let (files, _) = ObjectFs::load(client, false).unwrap();
+        let (file, _) = files.make(ROOT, b"file", new(Kind::File), 1).unwrap();
+        files.write(file.ino, 0, &[7; 100], false, false).unwrap();
+        let punched = || engine.look(|stack| stack.inspect().host_counts(0).trim_bytes);
+        let before = punched();
+        files.allocate(file.ino, 40, i64::MAX as u64 - 40, PUNCH).unwrap();
+        files.allocate(file.ino, 100, 1 << 40, PUNCH).unwrap();
+        assert_eq!(punched() - before, 60, "{stack}");
+        let mut read = [1; 200];
+        assert_eq!(files.read(file.ino, 0, &mut read).unwrap().len, 100);
+        assert!(read[..40] == [7; 40] && read[40..100] == [0; 60], "{stack}: {read:?}");
+    }
+}

@@ -171,7 +171,6 @@ impl<S: Subsystem> ChunkZones<S> {
 
     fn block(&mut self, command: BlockCommand, payload: Payload<'_>, at: SimTime) -> NamespaceResult<Token> {
         let BlockCommand { op, extent, is_durable, .. } = command;
-        self.hosts.count(command, self.infos[0].page_bytes);
         let done = match (op, payload) {
             (Op::Read, Payload::Read(data)) => self.read(extent, Some(data), at),
             (Op::Read, _) => self.read(extent, None, at),
@@ -188,6 +187,7 @@ impl<S: Subsystem> ChunkZones<S> {
             }
             (Op::Flush, _) => self.flush(at),
         }?;
+        self.hosts.count(command, self.infos[0].page_bytes);
         if is_durable && op != Op::Flush { self.durable(done, at) } else { Ok(done) }
     }
 
@@ -344,11 +344,11 @@ impl<S: Subsystem> ChunkZones<S> {
         match *command {
             ZoneCommand::Append { zone, len, hint, is_durable } => {
                 let extent = Extent::new(zone, len);
-                self.hosts.count(BlockCommand::new(Op::Write, extent, hint), self.infos[0].page_bytes);
                 let (start, blocks) = self.blocks(extent)?;
                 let written = self.table.append(start, blocks)?;
-                self.counts.appends += 1;
                 let mut done = self.put(written.zone, (written.from, blocks), payload, at)?;
+                self.counts.appends += 1;
+                self.hosts.count(BlockCommand::new(Op::Write, extent, hint), self.infos[0].page_bytes);
                 if is_durable {
                     done = self.durable(done, at)?;
                 }

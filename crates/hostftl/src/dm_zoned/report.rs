@@ -123,6 +123,9 @@ impl<S: Subsystem> Mapping for DmZoned<S> {
     fn stats(&self) -> FtlStats {
         FtlStats {
             map_update_bytes: self.stats.map_updates * 8,
+            // Counted in blocks.
+            gc_moved_pages: self.stats.gc_moved_pages * self.shape.block_bytes
+                / u64::from(self.shape.page_bytes),
             live_pages: self.zones.valid_blocks(),
             ..self.stats
         }

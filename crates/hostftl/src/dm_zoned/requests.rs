@@ -27,7 +27,6 @@ impl<S: Subsystem> DmZoned<S> {
         at: SimTime,
     ) -> NamespaceResult<Token> {
         let BlockCommand { op, extent, is_durable, .. } = command;
-        self.hosts.count(command, self.shape.page_bytes);
         if op != Op::Flush && extent.end() > self.shape.capacity_bytes {
             let capacity_bytes = self.shape.capacity_bytes;
             return Err(FtlError::OutOfRange { extent, capacity_bytes }.into());
@@ -47,6 +46,7 @@ impl<S: Subsystem> DmZoned<S> {
             (Op::WriteZeroes, _) => self.write_zeroes(extent, at),
             (Op::Flush, _) => self.flush(at),
         }?;
+        self.hosts.count(command, self.shape.page_bytes);
         if !is_durable || op == Op::Flush {
             return Ok(done);
         }

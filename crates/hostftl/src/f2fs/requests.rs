@@ -62,8 +62,8 @@ impl F2fs {
             ObjectCommand::Punch { object, extent } => {
                 let file = self.nodes.number(object)?;
                 self.hosts.trims += 1;
-                self.hosts.trim_bytes += extent.len;
                 let end = extent.end().min(self.nodes.file(file).size);
+                self.hosts.trim_bytes += end.saturating_sub(extent.offset);
                 let (first, last) = (extent.offset.div_ceil(self.block()), end / self.block());
                 self.drop_blocks(file, first as u32, last.max(first) as u32);
                 Token::NONE

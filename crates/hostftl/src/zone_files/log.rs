@@ -9,9 +9,7 @@ use super::format::{self, Header, Kind, Records};
 use super::placement::Learned;
 use super::sabotage::Sabotage;
 use nandscape_core::zone::{ZoneAction, ZoneState};
-use nandscape_core::{
-    Cause, Extent, FtlError, Issue, NamespaceError, NamespaceResult, SimTime, Subsystem, Token,
-};
+use nandscape_core::{Cause, Extent, Issue, NamespaceError, NamespaceResult, SimTime, Subsystem, Token};
 use std::collections::VecDeque;
 
 const TOO_FEW_ZONES: &str = "too few zones are left for the journal of the files";
@@ -304,9 +302,7 @@ impl<S: Subsystem> ZoneFiles<S> {
     /// A zone of the journal takes no more pages; those that it has still count.
     #[cold]
     fn log_zone_failed(&mut self, zone: u32, error: NamespaceError, at: SimTime) -> NamespaceResult<()> {
-        if matches!(error, NamespaceError::Ftl(FtlError::ReadOnly { .. })) {
-            return Err(self.stop(TOO_FEW_ZONES));
-        }
+        let error = self.of_a_zone(error)?;
         let described = self.below.report(self.shape.start(zone), 1, at)?;
         let Some(described) = described.first() else { return Err(error) };
         match described.state {
@@ -323,7 +319,7 @@ impl<S: Subsystem> ZoneFiles<S> {
     }
 
     /// A zone of the journal takes no more pages, though it could.
-    pub(super) fn finish_log_zone(&mut self, zone: u32, at: SimTime) -> NamespaceResult<()> {
+    fn finish_log_zone(&mut self, zone: u32, at: SimTime) -> NamespaceResult<()> {
         self.log.end = self.log.next;
         let issue = Issue::new(at, Cause::Meta).after(self.log.done);
         match self.below.manage(ZoneAction::Finish, self.shape.start(zone), issue) {

@@ -276,16 +276,17 @@ impl<S: Subsystem> ZoneFiles<S> {
             match zone.state {
                 ZoneState::Empty => self.log.free.push_back((number, Token::NONE)),
                 ZoneState::ReadOnly | ZoneState::Offline => {}
-                state if self.log.used.contains(&number) => {
-                    if state.is_active() {
-                        self.finish_log_zone(number, AT)?;
-                    }
-                }
+                _ if self.log.used.contains(&number) => {}
                 _ => self.reset_log_zone(number, Token::NONE, AT)?,
             }
         }
+        // One zone fewer than there may be is open for data afterwards: the journal has two for a moment,
+        // and what was found need not be finished, which would fill it up.
         self.adopt_zones(zones)?;
         self.roll(Kind::End, AT)?;
+        while !self.log.stale.is_empty() {
+            self.reset_stale(AT)?;
+        }
         Ok(())
     }
 

@@ -27,9 +27,10 @@ impl<S: Subsystem> ZoneFiles<S> {
             ObjectCommand::Write { object, extent, hint } => {
                 let data = if let Payload::Write(data) = payload { Some(data) } else { None };
                 check_payload(extent, data.map(<[u8]>::len))?;
-                self.count_write(extent);
                 let slot = self.files.slot(object)?;
-                self.write(slot, extent, data, hint, at)?
+                let done = self.write(slot, extent, data, hint, at)?;
+                self.count_write(extent);
+                done
             }
             ObjectCommand::Read { object, extent } => {
                 let data = if let Payload::Read(data) = payload { Some(data) } else { None };
@@ -64,7 +65,8 @@ impl<S: Subsystem> ZoneFiles<S> {
             ObjectCommand::Punch { object, extent } => {
                 let slot = self.files.slot(object)?;
                 self.hosts.trims += 1;
-                self.hosts.trim_bytes += extent.len;
+                let end = extent.end().min(self.files.get(slot).size);
+                self.hosts.trim_bytes += end.saturating_sub(extent.offset);
                 self.punch(slot, extent, at)?
             }
             ObjectCommand::Reserve { .. } => {

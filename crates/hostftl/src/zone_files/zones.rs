@@ -6,7 +6,7 @@ use super::space::{Frontier, NO_ZONE, User};
 use super::{Writer, ZoneFiles};
 use nandscape_core::zone::{ZoneAction, ZoneState};
 use nandscape_core::{
-    Cause, FtlError, Hint, Issue, NamespaceError, NamespaceResult, SimTime, Subsystem, Token,
+    Cause, FlashError, FtlError, Hint, Issue, NamespaceError, NamespaceResult, SimTime, Subsystem, Token,
 };
 use nandscape_ftl::victim::BlockState;
 
@@ -275,9 +275,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         error: NamespaceError,
         at: SimTime,
     ) -> NamespaceResult<()> {
-        if matches!(error, NamespaceError::Ftl(FtlError::ReadOnly { .. })) {
-            return Err(self.stop("the zoned namespace takes no more writes"));
-        }
+        let error = self.of_a_zone(error)?;
         let zone = self.space.frontiers[index].zone;
         let described = self.below.report(self.shape.start(zone), 1, at)?;
         let Some(described) = described.first() else { return Err(error) };
@@ -304,6 +302,17 @@ impl<S: Subsystem> ZoneFiles<S> {
             }
         }
         self.check_zones()
+    }
+
+    /// Passes on the failure of a device as a whole, which another zone would not help.
+    pub(super) fn of_a_zone(&mut self, error: NamespaceError) -> NamespaceResult<NamespaceError> {
+        match error {
+            NamespaceError::Ftl(
+                FtlError::ReadOnly { reason } | FtlError::Flash(FlashError::ReadOnly { reason }),
+            ) => Err(self.stop(reason)),
+            NamespaceError::Ftl(FtlError::Flash(FlashError::Injected(_))) => Err(error),
+            error => Ok(error),
+        }
     }
 
     /// A zone is not used any more. What files have there cannot be read.

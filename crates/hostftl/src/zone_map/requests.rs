@@ -38,7 +38,6 @@ impl<S: Subsystem> ZoneMap<S> {
         at: SimTime,
     ) -> NamespaceResult<Token> {
         let BlockCommand { op, extent, hint, is_durable } = command;
-        self.hosts.count(command, self.shape.page_bytes);
         if op != Op::Flush && extent.end() > self.shape.capacity_bytes {
             let capacity_bytes = self.shape.capacity_bytes;
             return Err(FtlError::OutOfRange { extent, capacity_bytes }.into());
@@ -52,6 +51,7 @@ impl<S: Subsystem> ZoneMap<S> {
             (Op::WriteZeroes, _) => self.write_zeroes(extent, at),
             (Op::Flush, _) => self.flush_records(at),
         }?;
+        self.hosts.count(command, self.shape.page_bytes);
         if !is_durable || op == Op::Flush {
             return Ok(done);
         }

@@ -4,12 +4,15 @@ use super::body::Fault;
 use super::metadata::{LOG_ENDED, Record};
 use super::namespace::ZonedNamespace;
 use super::tag::ZoneOob;
-use nandscape_core::{FlashDevice, FtlError, NamespaceError, NamespaceResult, SimTime, Token};
+use nandscape_core::{FlashDevice, FlashError, FtlError, NamespaceError, NamespaceResult, SimTime, Token};
 
 impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
     /// A zone could not be written: it can be read from now on.
     #[cold]
     pub(super) fn failed(&mut self, zone: u32, fault: Fault, at: SimTime) -> NamespaceError {
+        if let Fault::Flash(FlashError::ReadOnly { reason }) = fault {
+            self.read_only = Some(reason);
+        }
         if self.table.fail_writes(zone).is_some() {
             let records = [
                 Record::Finished { zone, written: self.body.blocks_of(self.body.programmed(zone)) },

@@ -185,7 +185,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         at: SimTime,
     ) -> NamespaceResult<Token> {
         let BlockCommand { op, extent, is_durable, .. } = command;
-        self.hosts.count(command, self.infos[0].page_bytes);
         let done = match (op, payload) {
             (Op::Read, Payload::Read(data)) => self.read(extent, Some(data), at),
             (Op::Read, _) => self.read(extent, None, at),
@@ -195,6 +194,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
             (Op::Trim, _) => self.drop_blocks(command, at),
             (Op::Flush, _) => self.flush(at),
         }?;
+        self.hosts.count(command, self.infos[0].page_bytes);
         if is_durable && op != Op::Flush { self.durable(done, at) } else { Ok(done) }
     }
 
@@ -413,7 +413,6 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         at: SimTime,
     ) -> Submitted {
         let extent = Extent::new(zone, len);
-        self.hosts.count(BlockCommand::new(Op::Write, extent, hint), self.infos[0].page_bytes);
         let (start, blocks) = self.blocks(extent)?;
         let open = self.table.open();
         let written = self.table.append(start, blocks)?;
@@ -422,6 +421,7 @@ impl<O: ZoneOob, D: FlashDevice<O>> ZonedNamespace<D, O> {
         let at = self.serve_data(at, ns);
         let data = if let Payload::Write(data) = payload { Some(*data) } else { None };
         let mut done = self.put(written, blocks, false, data, at)?;
+        self.hosts.count(BlockCommand::new(Op::Write, extent, hint), self.infos[0].page_bytes);
         if is_durable {
             done = self.durable(done, at)?;
         }

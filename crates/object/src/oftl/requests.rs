@@ -30,11 +30,12 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             ObjectCommand::Write { object, extent, hint } => {
                 let data = if let Payload::Write(data) = payload { Some(data) } else { None };
                 check_payload(extent, data.map(<[u8]>::len))?;
+                let slot = self.find(object, at)?;
+                let done = self.write(slot, extent, data, hint, at)?;
                 self.hosts.writes += 1;
                 self.hosts.write_bytes += extent.len;
                 self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.sizes.page_bytes.into());
-                let slot = self.find(object, at)?;
-                self.write(slot, extent, data, hint, at)?
+                done
             }
             ObjectCommand::Read { object, extent } => {
                 let data = if let Payload::Read(data) = payload { Some(data) } else { None };
@@ -51,6 +52,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             ObjectCommand::Create { object, hint } => self.create(object, hint, at)?,
             ObjectCommand::Delete { object } => {
                 let slot = self.find(object, at)?;
+                self.hosts.trims += 1;
+                self.hosts.trim_bytes += self.table.get(slot).size;
                 self.delete(slot, None);
                 Token::NONE
             }

@@ -137,11 +137,46 @@ fn operations_on_objects_replay_from_the_native_csv() {
     let objects = run.result.between.objects.unwrap();
     assert_eq!((objects.objects, objects.live_bytes), (1, 20_480 - 8192));
     assert_eq!((run.result.host.reads, run.result.host.writes), (1, 2));
+    assert_eq!(run.result.latency_ns.flush.unwrap().count, 2);
     let again = "ts_us,op,offset,len,volume\n0,c,0,0,5\n0,c,0,0,5\n";
     let trace = file(folder.path(), "again.csv", again);
     let run = replay(&config("zone-files", &[]), trace.to_str().unwrap(), &RunOptions::default()).unwrap();
     let error = run.result.error.unwrap().message;
     assert!(error.contains("request 2") && error.contains("expected a number that no object has"), "{error}");
+}
+
+#[test]
+fn stores_count_the_same_operations_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    // The last punch goes on behind the end.
+    let text = "ts_us,op,offset,len,volume,hint\n0,c,0,0,5,0\n0,w,0,40960,5,0\n1,p,4096,8192,5,0\n2,f,0,0,5,0\n\
+                3,t,20480,0,5,0\n4,p,16384,1000000,5,0\n5,d,0,0,5,0\n";
+    let trace = file(folder.path(), "t.csv", text);
+    for (stack, sets) in [("oftl", &[][..]), ("zone-files", &[]), ("f2fs", &["f2fs.segment=32KiB"])] {
+        let run = replay(&config(stack, sets), trace.to_str().unwrap(), &RunOptions::default()).unwrap();
+        assert!(run.is_complete(), "{stack}: {:?}", run.result.error);
+        let host = run.result.host;
+        assert_eq!((host.writes, host.flushes, host.trims), (1, 1, 4), "{stack}");
+        assert_eq!(host.trim_bytes, 8192 + 4096 + 20_480, "{stack}");
+    }
+}
+
+#[test]
+fn a_cut_is_told_wherever_it_is() {
+    let whole = replay(&config("zone-files", &[]), "fast13:load=lasr-2,scale=1/300", &RunOptions::default());
+    let operations = whole.unwrap().result.flash.programs;
+    assert!(operations > 100, "{operations} programs");
+    for cut in (1..operations).step_by(7) {
+        let sets = [format!("faults.power_cut={cut}")];
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let run =
+            replay(&config("zone-files", &sets), "fast13:load=lasr-2,scale=1/300", &RunOptions::default());
+        let said = run.map_or_else(
+            |error| error.to_string(),
+            |run| run.result.error.map_or_else(String::new, |error| error.message),
+        );
+        assert!(said.contains(&format!("the power was cut at operation {cut}")), "cut {cut}: {said}");
+    }
 }
 
 #[test]

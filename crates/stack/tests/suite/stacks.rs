@@ -213,6 +213,22 @@ fn uflip_runs_on_chunks_and_its_operations_are_counted() {
 }
 
 #[test]
+fn what_is_refused_counts_for_nobody() {
+    for stack in ["block", "zone", "zone-map", "dm-zoned", "pblk"] {
+        let op = if stack == "pblk" { &["ftl.op=0.5"][..] } else { &[] };
+        let mut subsystem = nandscape_stack::build_subsystem(&config(stack, op)).unwrap();
+        let page = 4096;
+        let write = |offset| BlockCommand::new(Op::Write, Extent::new(offset, page), Hint::NONE);
+        subsystem.submit(0, write(0).into(), Payload::None, SimTime::ZERO).unwrap();
+        let before = subsystem.inspect().host_counts(0);
+        assert_eq!((before.writes, before.write_bytes), (1, page), "{stack}");
+        let beyond = subsystem.namespaces()[0].capacity_bytes;
+        subsystem.submit(0, write(beyond).into(), Payload::None, SimTime::ZERO).unwrap_err();
+        assert_eq!(subsystem.inspect().host_counts(0), before, "{stack}");
+    }
+}
+
+#[test]
 fn the_areas_of_a_database_run_on_blocks_zones_and_chunks() {
     let places = [
         ("block", ""),

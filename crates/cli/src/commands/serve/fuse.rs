@@ -1,6 +1,6 @@
 //! `nandscape serve fuse`: files of a mount, and loop devices over them.
 
-use super::session::{Session, memory};
+use super::session::{Session, blocks_only, memory};
 use super::{FrontEnd, typed};
 use crate::args::ServeFuseArgs;
 use crate::console::{Console, Failure, Result};
@@ -32,15 +32,24 @@ pub const ENTRY: FrontEnd = FrontEnd {
 fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
-    let session = Session::start(&args.stack, args.read_only, !args.with_loop, console)?;
+    let mut quotas = BTreeMap::new();
+    let check = |files: Option<&str>| {
+        if args.with_loop {
+            blocks_only(files)?;
+        }
+        if args.writeback && files.is_none() {
+            return Err(Failure::usage(
+                "--writeback: expected a store of files (--stack zone-files or oftl)",
+            ));
+        }
+        quotas = limits(args, files.is_some())?;
+        Ok(())
+    };
+    let session = Session::start(&args.stack, args.read_only, check, console)?;
     if session.engine.namespaces().is_empty() {
         return Err(Failure::usage("--cache ram:SIZE: expected the disks that it is for: --disk NAME=PATH"));
     }
     let stores_files = stores_files(&session);
-    if args.writeback && !stores_files {
-        return Err(Failure::usage("--writeback: expected a store of files (--stack zone-files or oftl)"));
-    }
-    let quotas = quotas(args, stores_files)?;
     let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
     // Before the threads that serve are started, since they inherit it.
     let warnings = if stores_files { Vec::new() } else { guard::stand_below_block_device() };
@@ -94,7 +103,7 @@ const FILES: Limit = Limit {
 };
 
 /// What the files of users may take.
-fn quotas(args: &ServeFuseArgs, stores_files: bool) -> Result<BTreeMap<u32, Quota>> {
+fn limits(args: &ServeFuseArgs, stores_files: bool) -> Result<BTreeMap<u32, Quota>> {
     let mut quotas: BTreeMap<u32, Quota> = BTreeMap::new();
     let given = args.quota.iter().map(|text| (SPACE, text));
     for (Limit { option, expected, parse, place }, text) in

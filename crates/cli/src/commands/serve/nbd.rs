@@ -1,6 +1,6 @@
 //! `nandscape serve nbd`.
 
-use super::session::{Session, memory};
+use super::session::{Session, blocks_only, memory};
 use super::{FrontEnd, typed};
 use crate::args::ServeNbdArgs;
 use crate::console::{Console, Failure, Result};
@@ -44,7 +44,7 @@ fn run(args: &ServeNbdArgs, console: Console) -> Result<()> {
     }
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
     let is_read_only = args.read_only.as_ref().is_some_and(Vec::is_empty);
-    let session = Session::start(&args.stack, is_read_only, false, console)?;
+    let session = Session::start(&args.stack, is_read_only, blocks_only, console)?;
     let mut exports = exports(args, session.engine.namespaces())?;
     for volume in session.cache().into_iter().flat_map(|cache| &cache.volumes) {
         for export in exports.iter_mut().filter(|export| export.name == volume.name) {

@@ -40,18 +40,30 @@ struct Aside {
     _background: Background,
 }
 
+/// Refuses a stack that stores files, where blocks are served.
+pub fn blocks_only(files: Option<&str>) -> Result<()> {
+    files.map_or(Ok(()), |name| {
+        Err(Failure::usage(format!(
+            "stack {name}: a store of files has no blocks to serve: expected another stack, or 'serve fuse' \
+             without --loop"
+        )))
+    })
+}
+
 impl Session {
-    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed. A
-    /// store of files is refused unless the front end `takes_objects`.
+    /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed. The
+    /// front end is given the name of a stack that stores files, or none, to `check` before anything is
+    /// opened or made.
     /// From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
     /// loss of power would.
     pub fn start(
         args: &ServeArgs,
         is_read_only: bool,
-        takes_objects: bool,
+        check: impl FnOnce(Option<&str>) -> Result<()>,
         console: Console,
     ) -> Result<Self> {
         if let Some(fast) = &args.cached.cache {
+            check(None)?;
             return Self::start_cache(args, fast, console);
         }
         let storage = match args.image.clone() {
@@ -61,13 +73,7 @@ impl Session {
         };
         let mut config =
             nandscape_stack::storing::resolve(&typed_device(&args.device, args.ftl.as_deref())?, &storage)?;
-        if config.stores_objects() && !takes_objects {
-            let name = config.stack.info.name;
-            return Err(Failure::usage(format!(
-                "stack {name}: a store of files has no blocks to serve: expected another stack, or \
-                 'serve fuse' without --loop"
-            )));
-        }
+        check(config.stores_objects().then_some(config.stack.info.name))?;
         config.faults.plan.on_power_cut = Some(end_as_if_killed);
         let stop = stop_on_signals()?;
         let begin = std::time::Instant::now();

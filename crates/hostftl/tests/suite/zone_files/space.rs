@@ -5,7 +5,8 @@ use crate::support::{TimedZones, is_read_only, nand, setup, timed};
 use nandscape_core::command::Payload;
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::{
-    Command, Extent, Geometry, Hint, NamespaceError, ObjectCommand, ObjectError, ObjectId, SimTime, Subsystem,
+    Cause, Command, Extent, Geometry, Hint, NamespaceError, ObjectCommand, ObjectError, ObjectId, SimTime,
+    Subsystem,
 };
 use nandscape_hostftl::ZoneFiles;
 use nandscape_media::Timing;
@@ -230,4 +231,23 @@ fn a_clean_end_writes_its_records_and_pads_no_zone() {
     files.shutdown(SimTime(1 << 40)).unwrap();
     let more = programs(&files) - before;
     assert!((2..=4).contains(&more), "{more} programs for the records of 20 files and a page of the end");
+}
+
+/// A start begins a new zone of the journal and resets the one before, whatever that had room for.
+#[test]
+fn a_start_pads_no_zone() {
+    let (mut files, mut handle) = open_nand(nand(GEOMETRY), &[], &FaultPlan::default());
+    for turn in 0..6 {
+        for object in 1..=3 {
+            if turn == 0 {
+                create(&mut files, object, Hint::MEDIUM);
+            }
+            write(&mut files, object, 0, 512, SimTime::ZERO).unwrap();
+        }
+        files.shutdown(SimTime::ZERO).unwrap();
+        (files, handle) = open_nand(handle.nand(), &[], &FaultPlan::default());
+        let causes = *files.inspect().layer(0).device().counters();
+        assert_eq!(causes.get(Cause::Finish).programs, 0, "start {turn}");
+        files.check_invariants();
+    }
 }
