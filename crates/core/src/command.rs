@@ -263,7 +263,7 @@ pub fn check_attributes(
     Err(NamespaceError::Refused { extent: Extent::new(0, attributes.len() as u64), expected })
 }
 
-/// What hosts asked for, since the last reset, but for requests that were refused or failed.
+/// What hosts asked for, since the last reset, but for what was refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct HostCounts {

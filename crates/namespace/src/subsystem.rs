@@ -255,13 +255,16 @@ impl Subsystem for NvmSubsystem {
             self.observe(index, command.op == Op::Write, inside.len, pages, at)?;
         }
         let inside = BlockCommand { extent: inside, ..command };
-        let done = execute(&mut *self.layers[index], inside, payload, at)?;
-        let space = &mut self.spaces[namespace as usize];
-        space.counts.count(command, space.page_bytes);
-        if command.is_durable {
-            space.counts.count(BlockCommand::FLUSH, space.page_bytes);
+        let done = execute(&mut *self.layers[index], inside, payload, at);
+        // One that ended in the middle, for lack of room, has cost what it has.
+        if !matches!(done, Err(FtlError::ReadOnly { .. })) {
+            let space = &mut self.spaces[namespace as usize];
+            space.counts.count(command, space.page_bytes);
+            if command.is_durable {
+                space.counts.count(BlockCommand::FLUSH, space.page_bytes);
+            }
         }
-        Ok(done.into())
+        Ok(done?.into())
     }
 
     fn join(&mut self, a: Token, b: Token) -> Token {
