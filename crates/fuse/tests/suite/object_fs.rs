@@ -518,7 +518,7 @@ fn chores_are_issued_with_the_command_that_left_them() {
     }
 }
 
-/// What is behind the end of a file is not there to be punched: stores, and recordings of what they are asked,
+/// Nothing behind the end of a file is punched: stores, and recordings of what they are asked,
 /// know nothing of it.
 #[test]
 fn a_punch_ends_with_the_file() {

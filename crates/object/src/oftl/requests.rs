@@ -32,9 +32,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 check_payload(extent, data.map(<[u8]>::len))?;
                 let slot = self.find(object, at)?;
                 let done = self.write(slot, extent, data, hint, at)?;
-                self.hosts.writes += 1;
-                self.hosts.write_bytes += extent.len;
-                self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.sizes.page_bytes.into());
+                self.count_write(extent);
                 done
             }
             ObjectCommand::Read { object, extent } => {
@@ -121,6 +119,14 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         self.unload();
         Ok(Answer { done: self.device.join(done, self.reading), reply })
+    }
+
+    /// Small writes fill pages together, wherever they begin: pages are counted by bytes.
+    #[inline]
+    fn count_write(&mut self, extent: Extent) {
+        self.hosts.writes += 1;
+        self.hosts.write_bytes += extent.len;
+        self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.sizes.page_bytes.into());
     }
 
     /// The slot of an object, which is read from the flash if it is not in memory.
