@@ -96,6 +96,20 @@ pub fn act(subsystem: &mut dyn Subsystem, ask: ZoneAsk, at: SimTime) -> Namespac
     Ok(asked.map(line).collect())
 }
 
+/// An error of [`act`], with what there is instead.
+pub fn why(subsystem: &dyn Subsystem, ask: ZoneAsk, error: &NamespaceError) -> String {
+    let inside = subsystem.inspect();
+    let (NamespaceError::Zone(_), Some(zone), Some(zones)) = (error, ask.zone, inside.zones) else {
+        return error.to_string();
+    };
+    let count = zones.zone_shape(0).zones;
+    if zone < count {
+        format!("{error}: the zone is {}", zones.zone(0, zone).state.name())
+    } else {
+        format!("{error}: expected a zone below {count}")
+    }
+}
+
 fn line(number: u32, zone: &Zone, valid: Option<u64>) -> ZoneLine {
     let set = ATTRIBUTES.iter().filter(|(attribute, _)| zone.attributes.has(*attribute));
     ZoneLine {

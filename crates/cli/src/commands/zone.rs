@@ -3,12 +3,13 @@
 use super::control::connect;
 use crate::args::{ZoneArgs, ZoneVerbArg};
 use crate::console::{Console, Failure, Result, Screen};
-use nandscape_core::SimTime;
 use nandscape_core::units::format_bytes;
+use nandscape_core::{SimTime, Subsystem};
 use nandscape_engine::control::{Ask, ClientError};
-use nandscape_engine::zones::{ZoneAsk, ZoneLine, ZoneVerb, act};
+use nandscape_engine::zones::{ZoneAsk, ZoneLine, ZoneVerb, act, why};
 use nandscape_stack::{Storage, Typed, build_stored, storing};
 use std::fmt::Write;
+use std::path::Path;
 
 pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
     let verb = match args.verb {
@@ -36,22 +37,43 @@ pub fn run(args: &ZoneArgs, console: Console) -> Result<()> {
             if !path.exists() {
                 return Err(Failure::run(format!("{}: no such image", path.display())));
             }
-            let storage = match verb {
-                ZoneVerb::Report => Storage::ReadOnlyImage(path.clone()),
-                _ => Storage::Image(path.clone()),
-            };
-            let config = storing::resolve(&Typed::new(), &storage)?;
-            let mut stored = build_stored(&config, &storage)?;
-            let lines = act(&mut *stored.subsystem, ask, SimTime::ZERO)
-                .map_err(|error| Failure::run(format!("{}: {}{error}", path.display(), named(args.zone))))?;
-            if verb != ZoneVerb::Report {
-                let at = stored.subsystem.idle_from();
-                stored.subsystem.shutdown(at).map_err(Failure::run)?;
+            let lines = in_image(path, ask)?;
+            if verb == ZoneVerb::Open {
+                console.note(&format!("{}: whoever opens it next finds these zones closed", path.display()));
             }
             lines
         }
     };
     if args.json { console.json(&lines) } else { console.result(&table(&lines, &Screen::of_stdout())) }
+}
+
+/// Does what is asked to the zones of an image, which stays as it is if it has none that hosts manage.
+fn in_image(path: &Path, ask: ZoneAsk) -> Result<Vec<ZoneLine>> {
+    let read_only = Storage::ReadOnlyImage(path.to_owned());
+    let config = storing::resolve(&Typed::new(), &read_only)?;
+    let do_it = |subsystem: &mut dyn Subsystem, ask| {
+        let done = act(subsystem, ask, SimTime::ZERO);
+        done.map_err(|error| {
+            let why = why(subsystem, ask, &error);
+            Failure::run(format!("{}: {}{why}", path.display(), named(ask.zone)))
+        })
+    };
+    let mut stored = build_stored(&config, &read_only)?;
+    let is_zoned = stored.subsystem.namespaces().iter().any(|info| info.zones.is_some());
+    let report = ZoneAsk { verb: ZoneVerb::Report, ..ask };
+    if ask.verb == ZoneVerb::Report || !is_zoned {
+        // A change is refused before it does anything.
+        return do_it(&mut *stored.subsystem, ask);
+    }
+    do_it(&mut *stored.subsystem, report)?;
+    drop(stored);
+    let mut stored = build_stored(&config, &Storage::Image(path.to_owned()))?;
+    let done = do_it(&mut *stored.subsystem, ask);
+    let at = stored.subsystem.idle_from();
+    let closed = stored.subsystem.shutdown(at).map_err(Failure::run);
+    let lines = done?;
+    closed?;
+    Ok(lines)
 }
 
 /// The zone that an error is about.

@@ -164,6 +164,10 @@ fn what_cannot_be_reported_is_named_and_a_closed_pipe_is_no_failure() {
     std::fs::copy(block.path().join("z.nand"), path.join("block.nand")).unwrap();
     let map = image("zone-map");
     std::fs::copy(map.path().join("z.nand"), path.join("map.nand")).unwrap();
+    let files = image("zone-files");
+    std::fs::copy(files.path().join("z.nand"), path.join("files.nand")).unwrap();
+    let content = |name: &str| std::fs::read(path.join(name)).unwrap();
+    let before = ["map.nand", "files.nand"].map(content);
     std::fs::write(path.join("empty.nand"), "").unwrap();
     std::fs::write(path.join("noise.nand"), [0x5a; 9000]).unwrap();
     let mut bytes = Vec::new();
@@ -177,7 +181,9 @@ fn what_cannot_be_reported_is_named_and_a_closed_pipe_is_no_failure() {
         (&["report", "short.nand"], 1, "short.nand: "),
         (&["report", "block.nand"], 1, "block.nand: zone management is not supported"),
         (&["reset", "map.nand", "--all"], 1, "map.nand: zone management is not supported"),
-        (&["report", "z.nand", "--zone", "4000"], 1, "z.nand: zone 4000: LBA Out of Range"),
+        (&["report", "z.nand", "--zone", "4000"], 1, "zone 4000: LBA Out of Range: expected a zone below "),
+        (&["close", "z.nand", "--zone", "1"], 1, "zone 1: Invalid Zone State Transition: the zone is empty"),
+        (&["reset", "files.nand", "--zone", "1"], 1, "files.nand: zone 1: zone management is not supported"),
         (&["report", "--socket", "gone.sock"], 1, "gone.sock: No such file"),
         (&["reset", "z.nand"], 2, "expected --zone N, or --all"),
     ] {
@@ -187,6 +193,8 @@ fn what_cannot_be_reported_is_named_and_a_closed_pipe_is_no_failure() {
         assert!(message.contains(wanted) && !message.contains("panicked"), "{args:?}: {message}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
+
+    assert!(before == ["map.nand", "files.nand"].map(content), "what is refused changes nothing");
 
     // A server that was killed, and one that is killed while it is watched.
     let server = Server::start(path);

@@ -138,10 +138,16 @@ impl Controlled {
             Ask::CacheDetach { name } => self.with_exports(|exports| self.detach(exports, name)),
             Ask::CacheFail { member } => self.with_cache(|cache, _| cache.fail(member).map(|()| None)),
             Ask::CacheReplace { member, new, force } => self.replace_member(member, new, *force),
-            Ask::Zone { ask } => match self.engine.with(|subsystem, at| zones::act(subsystem, *ask, at)) {
-                Ok(lines) => Answer::result(&lines),
-                Err(error) => Answer::error(crate::meter::name_of(&error), &error.to_string()),
-            },
+            Ask::Zone { ask } => {
+                let done = self.engine.with(|subsystem, at| {
+                    zones::act(subsystem, *ask, at)
+                        .map_err(|error| (crate::meter::name_of(&error), zones::why(subsystem, *ask, &error)))
+                });
+                match done {
+                    Ok(lines) => Answer::result(&lines),
+                    Err((name, why)) => Answer::error(name, &why),
+                }
+            }
             // Whoever sends the answer ends the server then.
             Ask::Shutdown {} => Answer::done(),
         }
