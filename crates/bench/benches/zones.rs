@@ -22,7 +22,7 @@ const ROUNDS: usize = 21;
 /// The system counts processor time in steps of some milliseconds, so a round takes hundreds of them.
 const PAGES_PER_ROUND: u32 = 40_000_000;
 
-/// Resets whose records fill a page of the metadata log, and pages of a block of the log.
+/// Resets after which zones program a page of their metadata log.
 const RESETS_A_PAGE: u32 = 52;
 
 /// What no simulator of zones on dies can do without: write pointers, the blocks of each zone, free blocks,
@@ -187,7 +187,7 @@ fn main() {
             (Stack::new(Bare::new(zones), zones, pages), Stack::new(device, zones, pages));
         let mut rounds: Vec<(f64, f64)> =
             (0..ROUNDS).map(|_| (bare.round(start), full.round(start))).collect();
-        // The metadata log of the zones, a page for many resets, is not in the bare loop.
+        // The bare loop takes other blocks for its log, and makes no snapshots of it.
         let times = full.at.as_secs_f64() / bare.at.as_secs_f64();
         assert!((1.0..1.001).contains(&times), "zones take {times} times the virtual time");
         rounds.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));

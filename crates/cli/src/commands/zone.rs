@@ -62,9 +62,9 @@ fn in_image(path: &Path, ask: ZoneAsk) -> Result<Vec<ZoneLine>> {
     let is_zoned = stored.subsystem.namespaces().iter().any(|info| info.zones.is_some());
     let report = ZoneAsk { verb: ZoneVerb::Report, ..ask };
     if ask.verb == ZoneVerb::Report || !is_zoned {
-        // A change is refused before it does anything.
         return do_it(&mut *stored.subsystem, ask);
     }
+    // A zone that is not there is refused before the image is opened for a change, which writes to it.
     do_it(&mut *stored.subsystem, report)?;
     drop(stored);
     let mut stored = build_stored(&config, &Storage::Image(path.to_owned()))?;
