@@ -46,4 +46,4 @@ pub use options::{BoxReader, OpenOptions, Target};
 pub use pages::PageSet;
 pub use stats::{StatsOptions, TraceStats};
 pub use workload::{Workload, WorkloadSpec, open};
-pub use write::{Converted, convert, convert_skipping};
+pub use write::{Converted, convert};

@@ -8,7 +8,9 @@ use nandscape_report::{
     Level, ReportContext, ReportError, grouped, render_levels_text, render_workload_text,
     write_atomically_with,
 };
-use nandscape_trace::{BoxReader, OpenOptions, StatsOptions, Target, TraceStats, formats, generators, write};
+use nandscape_trace::{
+    BoxReader, Converted, OpenOptions, StatsOptions, Target, TraceStats, formats, generators, write,
+};
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
@@ -39,7 +41,7 @@ pub fn run(verb: TraceVerb, console: Console) -> Result<()> {
         }
         TraceVerb::Head { workload, n, reading, space } => {
             let reading = ReadingArgs { limit: Some(n.to_string()), ..reading };
-            to_stdout(open(&SourceArgs { workload, reading, space })?, "csv")
+            to_stdout(open(&SourceArgs { workload, reading, space })?, "csv").map(|_| ())
         }
     }
 }
@@ -68,11 +70,11 @@ fn open(source: &SourceArgs) -> Result<BoxReader> {
 fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<()> {
     let format = format_of(target)?;
     if target.output.as_os_str() == "-" {
-        return to_stdout(reader, &format);
+        return to_stdout(reader, &format).map(|converted| say_volumes(&converted, console));
     }
     // The file that is under way is then removed.
     stop_on_ctrl_c()?;
-    let mut records = 0;
+    let mut converted = Converted::default();
     let mut failure = None;
     let written = write_atomically_with(&target.output, |file| {
         let refused = |source| ReportError::Io { path: target.output.clone(), action: "write", source };
@@ -83,7 +85,7 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
         })
         .and_then(|outcome| outcome)
         .map_err(refused)?;
-        outcome.map(|count| records = count).map_err(|error| {
+        outcome.map(|done| converted = done).map_err(|error| {
             failure = Some(error);
             refused(std::io::Error::other("the workload could not be converted"))
         })
@@ -95,18 +97,25 @@ fn convert(reader: BoxReader, target: &TargetArgs, console: Console) -> Result<(
         return Err(error.into());
     }
     written.map_err(Failure::run)?;
-    console.note(&format!("{} requests written to {}", grouped(records), target.output.display()));
+    say_volumes(&converted, console);
+    console.note(&format!("{} requests written to {}", grouped(converted.written), target.output.display()));
     Ok(())
 }
 
+fn say_volumes(converted: &Converted, console: Console) {
+    if converted.has_volumes {
+        console.note("several volumes were written as one, side by side; --volume writes one alone");
+    }
+}
+
 /// Writes to standard output as it reads, whatever the length. That nobody reads on is not a failure.
-fn to_stdout(reader: BoxReader, format: &str) -> Result<()> {
+fn to_stdout(reader: BoxReader, format: &str) -> Result<Converted> {
     let mut out = Watched { out: std::io::stdout().lock(), failure: None };
     let outcome = write::convert(reader, format, &mut out);
     match out.failure {
         Some(std::io::ErrorKind::BrokenPipe) => Err(Failure::BrokenPipe),
         Some(kind) => Err(Failure::run(format!("stdout: {}", std::io::Error::from(kind)))),
-        None => Ok(outcome.map(|_| ())?),
+        None => Ok(outcome?),
     }
 }
 

@@ -235,6 +235,25 @@ fn traces_convert_there_and_back() {
     assert_eq!(original.lines().count(), back.lines().count());
     let head = run(&["trace", "head", &at("c.csv"), "-n", "3"]);
     assert_eq!(String::from_utf8_lossy(&head.stdout).lines().count(), 4);
+    let volumes =
+        "128166372003061629,hm,0,Read,383496192,32768,413\n128166372016382155,hm,1,Write,2822144,4096,1571\n";
+    std::fs::write(at("volumes.csv"), volumes).unwrap();
+    for (output, volume, is_told) in
+        [("d.csv", None, true), ("-", None, true), ("d.csv", Some("hm_1"), false)]
+    {
+        let output = if output == "-" { "-".to_owned() } else { at(output) };
+        let args = ["trace", "convert", &at("volumes.csv"), "--to", "csv", "--output", &output];
+        let output = run(&args
+            .into_iter()
+            .chain(volume.into_iter().flat_map(|name| ["--volume", name]))
+            .collect::<Vec<_>>());
+        assert_eq!(
+            stderr(&output).contains("several volumes were written as one"),
+            is_told,
+            "{}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]
