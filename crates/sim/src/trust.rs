@@ -83,8 +83,10 @@ pub static OTHER_CHECKS: &[Info] = &[WORN, FEW_BLOCKS, ALIKE, OTHER_REQUESTS, OT
 pub const WORN: Info = other("worn", "a block spent half of its endurance or more");
 
 /// The check of a device that is a smaller one of its kind.
-pub const FEW_BLOCKS: Info =
-    other("few-blocks", "a scaled device collected garbage with fewer than 8 spare blocks a plane");
+pub const FEW_BLOCKS: Info = other(
+    "few-blocks",
+    "a scaled device has too few spare blocks: collection waits, or writes go to fewer dies",
+);
 
 /// Figures of runs that differ by less than this share are taken as the same.
 pub const ALIKE_SHARE: f64 = 0.005;

@@ -2,6 +2,7 @@
 //! to choose by.
 
 use crate::StackConfig;
+use nandscape_ftl::page_map;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::TrustNote;
@@ -32,28 +33,51 @@ pub fn tell_worn(config: &StackConfig, result: &mut RunResult) {
 
 /// Says of a scaled device that it has too few blocks to stand for the whole one.
 pub fn tell_few_blocks(config: &StackConfig, result: &mut RunResult) {
-    let geometry = config.seen_geometry();
     let cost = &result.cost;
     let is_scaled = config.value("device.scale").is_some_and(|scale| scale.trim() != "1/1");
-    // Behind an SLC cache writes are slower before anything is erased.
-    let is_past_cache = result.layer.slc.is_some_and(|slc| slc.host_pages < result.host.write_pages);
-    let is_strained = result.flash.erases > 0 || is_past_cache;
-    if !is_scaled || !is_strained || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
+    if !is_scaled || result.host.writes == 0 || cost.op_ratio <= 0.0 || cost.logical_pages == 0 {
         return;
     }
     let share = cost.op_ratio / (1.0 + cost.op_ratio);
-    let spare = share * f64::from(geometry.blocks_per_plane);
-    if spare >= FEWEST_SPARE {
-        return;
+    if let Some(message) = few_spare(config, result, share).or_else(|| few_open(config, share)) {
+        result.trust.push(TrustNote { check: FEW_BLOCKS.name.to_owned(), message });
     }
-    let message = format!(
-        "--scale left {} blocks a plane, {spare:.1} of them spare: too few to be open and erased in time, so that writes \
-         are slower and write amplification is higher than on the whole device; --fit of a trace, or fewer \
-         pages a block (device.pages_per_block) with a larger scale, keep more",
-        geometry.blocks_per_plane
-    );
-    result.trust.push(TrustNote { check: FEW_BLOCKS.name.to_owned(), message });
 }
+
+/// Of a device on which writes wait for blocks, a share of which is spare.
+fn few_spare(config: &StackConfig, result: &RunResult, share: f64) -> Option<String> {
+    let blocks = config.seen_geometry().blocks_per_plane;
+    let spare = share * f64::from(blocks);
+    // Behind an SLC cache writes are slower before anything is erased.
+    let is_past_cache = result.layer.slc.is_some_and(|slc| slc.host_pages < result.host.write_pages);
+    let is_strained = result.flash.erases > 0 || is_past_cache;
+    (is_strained && spare < FEWEST_SPARE).then(|| {
+        format!(
+            "--scale left {blocks} blocks a plane, {spare:.1} of them spare: too few to be open and erased in time, so that \
+             writes are slower and write amplification is higher than on the whole device; {MORE}"
+        )
+    })
+}
+
+/// Of a device whose writes go to fewer dies than it has, since few blocks are open.
+fn few_open(config: &StackConfig, share: f64) -> Option<String> {
+    let geometry = config.seen_geometry();
+    let is_by_rule = config.ftl == page_map::INFO.name
+        && config.ftl_params.get(page_map::FRONTIERS).is_none()
+        && config.ftl_params.get(page_map::ALLOCATION) != "static";
+    let (spare, dies) = ((share * f64::from(geometry.blocks())) as u64, u64::from(geometry.units()));
+    let open = page_map::open_blocks(spare, dies);
+    (is_by_rule && open < dies).then(|| {
+        format!(
+            "--scale left {spare} spare blocks, and a sixteenth of them is open at once: a log of the layer writes to {open} of \
+             {dies} dies, so that writes are slower than on the whole device; {MORE}"
+        )
+    })
+}
+
+/// How a scaled device has more blocks.
+const MORE: &str =
+    "--fit of a trace, or fewer pages a block (device.pages_per_block) with a larger scale, keep more";
 
 /// What runs are compared by.
 fn figures(result: &RunResult) -> [f64; 5] {

@@ -204,6 +204,18 @@ fn a_scaled_device_with_few_blocks_is_told() {
     let few = ["--set", "ftl.op=0.1", "--precondition", "fill+uniform:2x"];
     let scaled = result(folder.path(), &[&few[..], &["--scale", "1/4", "--limit", "3000"]].concat());
     assert!(found(&scaled).contains(&"few-blocks".to_owned()), "{:?}", scaled["trust"]);
+    let wide = ["--set", "ftl.op=0.1", "--set", "device.channels=8", "--scale", "1/4", "--limit", "300"];
+    let message = |args: &[&str]| {
+        let result = result(folder.path(), args);
+        let notes = result["trust"].as_array().unwrap();
+        notes
+            .iter()
+            .find(|note| note["check"] == "few-blocks")
+            .map(|note| note["message"].as_str().unwrap().to_owned())
+    };
+    let new = message(&wide).unwrap();
+    assert!(new.contains("writes to 1 of ") && new.contains("spare blocks"), "nothing is erased: {new}");
+    assert_eq!(message(&[&wide[..], &["--set", "ftl.frontiers=4"]].concat()), None, "as it was asked for");
     let whole = result(folder.path(), &few);
     assert!(!found(&whole).contains(&"few-blocks".to_owned()), "{:?}", whole["trust"]);
 }

@@ -19,10 +19,10 @@ keys! { PARAMS:
     D; SEED;
     GC_FRONTIER: String = choice(&["separate", "shared"]) or "separate",
         "separate: moved pages have blocks of their own; shared: one log with host writes";
-    ALLOCATION: String = choice(&["dynamic", "static"]) or "dynamic",
+    pub ALLOCATION: String = choice(&["dynamic", "static"]) or "dynamic",
         "dynamic: any die with room, round robin; static: the plane that the page number gives";
     ALLOCATION_ORDER;
-    FRONTIERS: Option<u32> = int(1, 1 << 20),
+    pub FRONTIERS: Option<u32> = int(1, 1 << 20),
         "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the \
          spare blocks, divided among the streams in use";
     STREAMS: u16 = int(0, 1024) or "0",
@@ -172,7 +172,7 @@ impl Config {
         } else {
             let spare = good_blocks - mapped.div_ceil(u64::from(geometry.pages_per_block)).min(good_blocks);
             let (spare, dies) = (spare / u64::from(groups), u64::from(geometry.units() / groups));
-            let most = |logs: u64| (spare / 16 / logs).clamp(1, dies) as u32;
+            let most = |logs: u64| open_blocks(spare / logs, dies) as u32;
             let piece = granularity_blocks(params, geometry).unwrap_or_else(|| most(1).into());
             Frontiers((1..=host_logs).map(|logs| divisor(piece, most(logs))).collect())
         };
@@ -266,6 +266,12 @@ impl Config {
                 params.error(STREAM_GRANULARITY, expected)
             })
     }
+}
+
+/// Blocks of a log that are open at once, unless `ftl.frontiers` says how many: one for each die, but at most
+/// a sixteenth of the spare blocks.
+pub fn open_blocks(spare_blocks: u64, dies: u64) -> u64 {
+    (spare_blocks / 16).clamp(1, dies)
 }
 
 /// Whether pieces are collected as a whole.
