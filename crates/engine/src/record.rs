@@ -44,6 +44,7 @@ pub struct RecordingStat {
     pub path: String,
     /// Whether it still runs.
     pub is_running: bool,
+    /// Of one that ended early, those in the file.
     pub commands: u64,
     /// Refused commands, which are not recorded.
     pub left_out: u64,
@@ -73,7 +74,16 @@ pub(crate) struct Tap {
 #[derive(Default)]
 struct Shared {
     file_bytes: AtomicU64,
+    /// In the file.
+    commands: AtomicU64,
     failed: OnceLock<String>,
+}
+
+impl Shared {
+    fn tell(&self, writer: &RecordingWriter) {
+        self.file_bytes.store(writer.file_bytes(), Ordering::Relaxed);
+        self.commands.store(writer.commands(), Ordering::Relaxed);
+    }
 }
 
 impl Tap {
@@ -86,12 +96,14 @@ impl Tap {
                 || subsystem.inspect().placement().is_some()
                 || (0..subsystem.inspect().sets()).any(|set| subsystem.inspect().logs(set) > 1),
         };
-        let writer = RecordingWriter::create(path, columns).map_err(RecordError::Create)?;
+        let mut writer = RecordingWriter::create(path, columns).map_err(RecordError::Create)?;
         let (sender, receiver) = sync_channel(QUEUE);
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let write = move || {
-            if let Err(error) = write(writer, &receiver, &theirs) {
+            let outcome = write(&mut writer, &receiver, &theirs);
+            theirs.tell(&writer);
+            if let Err(error) = outcome {
                 theirs.failed.get_or_init(|| error.to_string());
             }
         };
@@ -164,14 +176,15 @@ impl Tap {
     }
 
     pub fn stat(&self) -> RecordingStat {
+        let failed = self.shared.failed.get();
         RecordingStat {
             path: self.path.clone(),
-            is_running: self.sender.is_some() && self.shared.failed.get().is_none(),
-            commands: self.commands,
+            is_running: self.sender.is_some() && failed.is_none(),
+            commands: failed.map_or(self.commands, |_| self.shared.commands.load(Ordering::Relaxed)),
             left_out: self.left_out,
             file_bytes: self.shared.file_bytes.load(Ordering::Relaxed),
             stalled_ns: self.stalled.as_nanos() as u64,
-            error: self.shared.failed.get().cloned(),
+            error: failed.cloned(),
         }
     }
 
@@ -184,7 +197,7 @@ impl Tap {
 }
 
 fn write(
-    mut writer: RecordingWriter,
+    writer: &mut RecordingWriter,
     receiver: &Receiver<Vec<IoRecord>>,
     shared: &Shared,
 ) -> std::io::Result<()> {
@@ -197,12 +210,10 @@ fn write(
                 flushed = Instant::now();
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let bytes = writer.finish()?;
-                shared.file_bytes.store(bytes, Ordering::Relaxed);
-                return Ok(());
+                return writer.finish();
             }
         }
-        shared.file_bytes.store(writer.file_bytes(), Ordering::Relaxed);
+        shared.tell(writer);
     }
 }
 

@@ -29,7 +29,10 @@ pub struct RecordingWriter {
     compresses: bool,
     columns: Columns,
     text: Vec<u8>,
+    /// Commands in it.
+    waiting: u64,
     file_bytes: u64,
+    commands: u64,
 }
 
 impl RecordingWriter {
@@ -47,8 +50,12 @@ impl RecordingWriter {
         let file = File::create_new(path).map_err(|error| named(path, &error))?;
         let mut text = Vec::with_capacity(FRAME_TEXT + 4096);
         CsvLines::header(&mut text, columns.volume, columns.hint);
-        let mut writer = Self { file, compresses, columns, text, file_bytes: 0 };
-        writer.flush()?;
+        let mut writer = Self { file, compresses, columns, text, waiting: 0, file_bytes: 0, commands: 0 };
+        if let Err(error) = writer.flush() {
+            // Nothing but a part of the header is in it.
+            let _ = std::fs::remove_file(path);
+            return Err(named(path, &error));
+        }
         Ok(writer)
     }
 
@@ -57,6 +64,7 @@ impl RecordingWriter {
     pub fn write(&mut self, records: &[IoRecord]) -> Result<()> {
         for record in records {
             CsvLines::line(&mut self.text, record, self.columns.volume, self.columns.hint);
+            self.waiting += 1;
             if self.text.len() >= FRAME_TEXT {
                 self.flush()?;
             }
@@ -64,19 +72,34 @@ impl RecordingWriter {
         Ok(())
     }
 
-    /// Writes what has come together.
+    /// Writes what has come together. Where the file cannot take it, as many whole lines stay as there was
+    /// room for, or whole frames.
     pub fn flush(&mut self) -> Result<()> {
         if self.text.is_empty() {
             return Ok(());
         }
-        let bytes = if self.compresses { frame(&self.text)? } else { std::mem::take(&mut self.text) };
-        self.file.write_all(&bytes)?;
-        self.file_bytes += bytes.len() as u64;
-        if !self.compresses {
-            self.text = bytes;
+        let compressed = if self.compresses { Some(frame(&self.text)?) } else { None };
+        let bytes = compressed.as_ref().unwrap_or(&self.text);
+        let outcome = self.file.write_all(bytes);
+        if outcome.is_ok() {
+            (self.file_bytes, self.commands) =
+                (self.file_bytes + bytes.len() as u64, self.commands + self.waiting);
+        } else {
+            self.cut_to_whole_lines()?;
         }
         self.text.clear();
-        Ok(())
+        self.waiting = 0;
+        outcome
+    }
+
+    /// After a part of the text was written.
+    fn cut_to_whole_lines(&mut self) -> Result<()> {
+        let written = self.file.metadata()?.len().saturating_sub(self.file_bytes) as usize;
+        let text = if self.compresses { &[] } else { &self.text[..written.min(self.text.len())] };
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        self.commands += text[..whole].split_inclusive(|byte| *byte == b'\n').count() as u64;
+        self.file_bytes += whole as u64;
+        self.file.set_len(self.file_bytes)
     }
 
     /// Bytes in the file.
@@ -84,11 +107,15 @@ impl RecordingWriter {
         self.file_bytes
     }
 
+    /// Commands in the file.
+    pub const fn commands(&self) -> u64 {
+        self.commands
+    }
+
     /// Writes the rest, down to the disk.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
-        self.file.sync_data()?;
-        Ok(self.file_bytes)
+        self.file.sync_data()
     }
 }
 
@@ -141,6 +168,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_full_disk_did_not_take_leaves_whole_lines_that_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["r.csv", "r.csv.zst"] {
+            let path = dir.path().join(name);
+            let records: Vec<IoRecord> = (0..30).map(record).collect();
+            let mut most = 0;
+            for cut in 0..700 {
+                let mut writer = RecordingWriter::create(&path, Columns::default()).unwrap();
+                writer.write(&records[..10]).unwrap();
+                writer.flush().unwrap();
+                // As a write that ends in the middle.
+                writer.write(&records[10..]).unwrap();
+                let bytes =
+                    if writer.compresses { frame(&writer.text).unwrap() } else { writer.text.clone() };
+                writer.file.write_all(&bytes[..cut.min(bytes.len() - 1)]).unwrap();
+                writer.cut_to_whole_lines().unwrap();
+                let file = std::fs::read(&path).unwrap();
+                assert_eq!(file.len() as u64, writer.file_bytes(), "{name} {cut}");
+                let text =
+                    if writer.compresses { text(&file).unwrap() } else { String::from_utf8(file).unwrap() };
+                assert!(text.ends_with('\n'), "{name} {cut}: {text}");
+                assert_eq!(text.lines().count() as u64, 1 + writer.commands(), "{name} {cut}");
+                most = most.max(writer.commands());
+                std::fs::remove_file(&path).unwrap();
+            }
+            assert_eq!(most, if name == "r.csv" { 29 } else { 10 });
+        }
+    }
+
+    #[test]
     fn a_flipped_bit_is_an_error_unless_it_looks_like_a_cut() {
         let (bytes, _) = sample();
         let whole = text(&bytes).unwrap();
@@ -169,7 +226,8 @@ mod tests {
             let path = dir.path().join(name);
             let mut writer = RecordingWriter::create(&path, Columns { volume: true, hint: true }).unwrap();
             writer.write(&records).unwrap();
-            let bytes = writer.finish().unwrap();
+            writer.finish().unwrap();
+            let bytes = writer.file_bytes();
             assert_eq!(bytes, path.metadata().unwrap().len());
             let target = crate::Target { capacity_bytes: 1 << 30, ..crate::Target::NONE };
             let reader = crate::open(path.to_str().unwrap(), &crate::OpenOptions::default(), target).unwrap();
