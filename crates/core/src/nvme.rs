@@ -212,6 +212,7 @@ mod tests {
             (Op::Write, &ObjectError::Exists.into(), (0, 0x89)),
             (Op::Write, &ObjectError::Full.into(), (0, 0x81)),
             (Op::Write, &ObjectError::TooMany.into(), (0, 0x81)),
+            (Op::Write, &ObjectError::TooLarge.into(), (0, 0x85)),
         ] {
             let command = BlockCommand::new(op, extent, Hint::default()).into();
             assert_eq!(NvmeStatus::of(&command, error).code(), code, "{op:?}: {error}");

@@ -260,16 +260,19 @@ pub enum ObjectError {
     Unknown = 0x87,
     #[error("expected a number that no object has")]
     Exists = 0x89,
-    /// Live data takes all space, or reaches the largest size of an object.
+    /// Live data takes all space.
     #[error("expected less data: live data takes the whole capacity")]
     Full = 0x81,
     /// Objects, their extents and attributes fill the metadata.
     #[error("expected fewer objects, extents or attributes: they take the whole room for metadata")]
-    TooMany = 0x85,
+    TooMany = 0xc0,
+    /// An object would reach beyond the last byte that the store has a number for.
+    #[error("expected an end below the largest size of an object")]
+    TooLarge = 0x85,
 }
 
 words!(pub ObjectError: Unknown = "unknown-object", Exists = "object-exists", Full = "objects-full",
-    TooMany = "too-many-objects");
+    TooMany = "too-many-objects", TooLarge = "object-too-large");
 
 impl ObjectError {
     /// The status field of a completion, type 0: by the Key Value command set, where an object that is

@@ -2,6 +2,7 @@
 //! the system.
 
 use crate::errors::errno;
+use nandscape_core::object::ObjectError;
 use nandscape_core::{ErrorClass, NamespaceError, Reply};
 use nandscape_engine::{Due, Engine, Request};
 use std::sync::Arc;
@@ -27,8 +28,12 @@ impl Client {
                 Ok((served.reply, due))
             }
             Err(error) => {
-                let class = ErrorClass::of(&request.command, &error);
-                Err(Failed { errno: errno(class), cause: Some(error) })
+                let errno = match error {
+                    // Of invalid ones the one that file systems have a number for.
+                    NamespaceError::Object(ObjectError::TooLarge) => libc::EFBIG,
+                    _ => errno(ErrorClass::of(&request.command, &error)),
+                };
+                Err(Failed { errno, cause: Some(error) })
             }
         }
     }

@@ -39,7 +39,16 @@ impl ObjectFs {
 
     /// The file with a number.
     pub fn getattr(&self, ino: u64) -> Result<Stat, Failed> {
-        self.calls().stat(&self.lock(), ino)
+        let tree = self.lock();
+        match tree.gone.get(&ino).cloned() {
+            Some(attributes) => Ok(Stat { ino, attributes, size: 0, allocated: 0, links: 0 }),
+            None => self.calls().stat(&tree, ino),
+        }
+    }
+
+    /// The kernel knows a file no more.
+    pub fn forgotten(&self, ino: u64) {
+        self.lock().gone.remove(&ino);
     }
 
     /// Somebody opens a file.
@@ -129,7 +138,7 @@ impl ObjectFs {
             return Ok(Done::default());
         }
         let (mut tree, mut calls) = (self.lock(), self.calls());
-        if tree.get(ino)?.is_dir() {
+        if tree.gone.contains_key(&ino) || tree.get(ino)?.is_dir() {
             calls.flush_all(&mut tree)?;
         } else {
             calls.flush(&mut tree, ino)?;
@@ -205,9 +214,12 @@ impl ObjectFs {
         }
     }
 
-    /// What a directory has in it, itself and its parent first.
+    /// What a directory has in it, itself and its parent first; nothing at all once it was removed.
     pub fn list(&self, dir: u64) -> Result<Vec<Entry>, Failed> {
         let tree = self.lock();
+        if tree.gone.contains_key(&dir) {
+            return Ok(Vec::new());
+        }
         let node = tree.dir(dir)?;
         let parent = node.attributes.names.first().map_or(dir, |name| name.parent);
         let dots = [(dir, b".".as_slice()), (parent, b"..".as_slice())];

@@ -158,6 +158,10 @@ impl Filesystem for Served {
         }
     }
 
+    fn forget(&self, _: &Request, ino: INodeNo, _: u64) {
+        self.files.forgotten(ino.0);
+    }
+
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.files.getattr(ino.0) {
             Ok(stat) => reply.attr(&REMEMBERED, &self.attr(&stat)),

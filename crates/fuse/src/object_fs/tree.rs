@@ -45,6 +45,8 @@ pub struct Tree {
     pub fresh: BTreeSet<u64>,
     /// Names that files with other names had before, where a loss of power might bring them back.
     pub vacated: HashMap<(u64, Box<[u8]>), u64>,
+    /// Directories that were removed and that the kernel still knows: they may be open, or where somebody is.
+    pub gone: HashMap<u64, Attributes>,
     pub quotas: Quotas,
 }
 
@@ -107,7 +109,9 @@ impl Tree {
 
     /// A file is gone.
     pub fn remove(&mut self, ino: u64) {
-        self.nodes.remove(&ino);
+        if let Some(node) = self.nodes.remove(&ino).filter(Node::is_dir) {
+            self.gone.insert(ino, node.attributes);
+        }
         self.quotas.forget(ino);
         self.stale.remove(&ino);
         self.fresh.remove(&ino);

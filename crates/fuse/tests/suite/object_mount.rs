@@ -253,6 +253,49 @@ fn a_full_store_refuses_writes_whole_and_space_comes_back() {
 }
 
 #[test]
+fn a_removed_directory_that_is_open_is_empty_and_has_no_links() {
+    let served = tempfile::tempdir().unwrap();
+    let Some(_mount) = mount(&engine(), served.path(), OPTIONS) else { return };
+    let (gone, other) = (served.path().join("gone"), served.path().join("other"));
+    for is_replaced in [false, true] {
+        fs::create_dir(&gone).unwrap();
+        let dir = File::open(&gone).unwrap();
+        assert_eq!(dir.metadata().unwrap().nlink(), 2);
+        if is_replaced {
+            fs::create_dir(&other).unwrap();
+            fs::rename(&other, &gone).unwrap();
+        } else {
+            fs::remove_dir(&gone).unwrap();
+        }
+        // By its descriptor, as `ls .` of whoever is in it.
+        let entries = rustix::fs::Dir::read_from(&dir).unwrap();
+        let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().to_owned()).collect();
+        assert!(names.is_empty(), "replaced {is_replaced}: {names:?}");
+        let stat = dir.metadata().unwrap();
+        assert!(stat.is_dir() && stat.nlink() == 0, "{stat:?}");
+        dir.sync_all().unwrap();
+        let inside = rustix::fs::openat(&dir, "x", rustix::fs::OFlags::CREATE, 0o600.into()).map(drop);
+        assert_eq!(inside, Err(Errno::NOENT));
+    }
+}
+
+#[test]
+fn what_lies_beyond_the_largest_file_is_too_large_and_not_out_of_room() {
+    let served = tempfile::tempdir().unwrap();
+    for stack in ["zone-files", "oftl"] {
+        let Some(_mount) = mount(&engine_of(stack), served.path(), OPTIONS) else { return };
+        let file = File::create(served.path().join("file")).unwrap();
+        let end = 1 << 50;
+        let number = |done: io::Result<usize>| done.unwrap_err().raw_os_error();
+        assert_eq!(number(file.write_at(b"x", end)), Some(libc::EFBIG), "{stack}");
+        assert_eq!(number(file.set_len(end).map(|()| 0)), Some(libc::EFBIG), "{stack}");
+        let reserved = rustix::fs::fallocate(&file, FallocateFlags::empty(), end, 1);
+        assert!(matches!(reserved, Err(Errno::FBIG | Errno::OPNOTSUPP)), "{stack}: {reserved:?}");
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
+}
+
+#[test]
 fn files_of_a_user_take_no_more_than_the_quota() {
     const LIMIT: u64 = 1 << 20;
     let served = tempfile::tempdir().unwrap();

@@ -190,7 +190,7 @@ impl F2fs {
         let block = self.block();
         let end = extent.end().div_ceil(block);
         if end >= u64::from(NONE) {
-            return Err(ObjectError::Full.into());
+            return Err(ObjectError::TooLarge.into());
         }
         let (from, mut to) = ((extent.offset / block) as u32, end as u32);
         let stored = self.stored(file, from, to);
@@ -364,7 +364,7 @@ impl F2fs {
     fn truncate(&mut self, file: u32, size: u64) -> NamespaceResult<()> {
         let block = self.block();
         if size.div_ceil(block) >= u64::from(NONE) {
-            return Err(ObjectError::Full.into());
+            return Err(ObjectError::TooLarge.into());
         }
         let old = self.nodes.file(file).size;
         if size < old {

@@ -214,7 +214,7 @@ impl<S: Subsystem> ZoneFiles<S> {
         let unit = self.shape.unit;
         let end = extent.end().div_ceil(unit);
         if end >= u64::from(LOST) {
-            return Err(ObjectError::Full.into());
+            return Err(ObjectError::TooLarge.into());
         }
         let (from, to) = ((extent.offset / unit) as u32, end as u32);
         let file = self.files.get(slot);
@@ -449,7 +449,7 @@ impl<S: Subsystem> ZoneFiles<S> {
     fn truncate(&mut self, slot: u32, size: u64, at: SimTime) -> NamespaceResult<Token> {
         let unit = self.shape.unit;
         if size.div_ceil(unit) >= u64::from(LOST) {
-            return Err(ObjectError::Full.into());
+            return Err(ObjectError::TooLarge.into());
         }
         let old = self.files.get(slot).size;
         let mut done = Token::NONE;

@@ -310,7 +310,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         let page_bytes = self.sizes.page_bytes;
         if extent.end().div_ceil(page_bytes.into()) >= MOST_PAGES {
-            return Err(ObjectError::Full.into());
+            return Err(ObjectError::TooLarge.into());
         }
         let object = self.table.get(slot);
         let id = object.id;
@@ -419,9 +419,11 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             return Ok(());
         }
         let object = self.table.get(slot);
-        // More than could be new, however large it is.
-        let is_too_large = extent.len / u64::from(page_bytes) > object.touched + self.config.capacity;
-        if is_too_large || extent.end().div_ceil(page_bytes.into()) >= MOST_PAGES {
+        if extent.end().div_ceil(page_bytes.into()) >= MOST_PAGES {
+            return Err(ObjectError::TooLarge.into());
+        }
+        // More than could be new, however large the object is.
+        if extent.len / u64::from(page_bytes) > object.touched + self.config.capacity {
             return Err(ObjectError::Full.into());
         }
         let pages = extent.pages(page_bytes).map(|span| span.lpn.0);
@@ -507,7 +509,7 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     fn truncate(&mut self, slot: u32, size: u64, at: SimTime) -> NamespaceResult<()> {
         let page_bytes = u64::from(self.sizes.page_bytes);
         if size.div_ceil(page_bytes) >= MOST_PAGES {
-            return Err(ObjectError::Full.into());
+            return Err(ObjectError::TooLarge.into());
         }
         let object = self.table.get(slot);
         let (id, old) = (object.id, object.size);

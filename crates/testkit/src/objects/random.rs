@@ -130,7 +130,7 @@ pub fn refusals<S: Subsystem>(store: &mut S) {
     let refused = ask(write, Payload::Write(&[1; 9])).unwrap_err();
     assert!(refused.to_string().contains("a payload of 10 bytes, not 9"), "{refused}");
     let far = ObjectCommand::Write { object, extent: Extent::new(1 << 60, 1), hint: None };
-    assert_eq!(ask(far, Payload::None), Err(NamespaceError::Object(ObjectError::Full)));
+    assert_eq!(ask(far, Payload::None), Err(NamespaceError::Object(ObjectError::TooLarge)));
     let long = ObjectCommand::SetAttributes { object, replaces: None };
     let refused = ask(long, Payload::Write(&[1; 4_001])).unwrap_err();
     assert!(refused.to_string().contains("at most 4000 bytes of attributes"), "{refused}");
