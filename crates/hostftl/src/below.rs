@@ -8,8 +8,22 @@ use nandscape_core::command::Payload;
 use nandscape_core::zone::{Zone, ZoneAction, ZoneCommand, ZoneFilter, ZoneShape};
 use nandscape_core::{
     Answer, BlockCommand, Cause, Command, Extent, FlashError, FlashLayer, FlashState, FtlError, Hint, Issue,
-    Lpn, NamespaceError, NamespaceInfo, NamespaceResult, Op, Ppn, Reply, SimTime, Subsystem, Token,
+    Lpn, NamespaceError, NamespaceInfo, NamespaceResult, Op, ParamError, Ppn, Reply, SimTime, Subsystem,
+    Token,
 };
+
+/// Zones that may be written at once, where they are enough for `what`; the error names the key that limits
+/// them.
+pub(crate) fn written_at_once(zones: &ZoneShape, least: u32, what: &str) -> Result<u32, ParamError> {
+    let limits = [("zone.max_open", zones.max_open), ("zone.max_active", zones.max_active)];
+    let limits = limits.into_iter().filter_map(|(key, limit)| limit.map(|most| (most, key)));
+    match limits.min() {
+        Some((most, key)) if most < least => {
+            Err(ParamError::bad(key.to_owned(), most.to_string(), format!("{least} at least: {what}")))
+        }
+        limit => Ok(limit.map_or(u32::MAX, |(most, _)| most)),
+    }
+}
 
 /// Namespace 0 of a subsystem that takes causes and order of commands.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ pub struct BuildOptions {
 /// As [`crate::build_subsystem`] without host interfaces, for callers that want the commands of NVM sets
 /// besides.
 pub fn subsystem(config: &StackConfig, options: BuildOptions) -> Result<NvmSubsystem> {
-    memory::check(config.seen_geometry())?;
+    memory::check(config)?;
     if !config.faults.plan.is_empty() {
         let device = faulty(config, &nand_options(config, options))?;
         let over = |device: AnyDevice| layer(config, device);

@@ -1,17 +1,24 @@
 //! Whether a device fits into memory, asked before anything is allocated: an allocation that fails ends the
 //! process, and one that succeeds beyond what there is ends another.
 
+use crate::StackConfig;
 use crate::keys::{ConfigError, Result};
-use nandscape_core::{Geometry, units};
+use crate::kinds::oftl;
+use nandscape_core::units;
 
 /// Least bytes for a page: its OOB in the medium and an entry of a map.
 const PAGE_BYTES: u64 = 8;
+/// Least bytes more for a page of a store of files that has a table of all places: its owner.
+const OWNER_BYTES: u64 = 6;
 /// Least bytes for a block: state in the medium and in the translation layer.
 const BLOCK_BYTES: u64 = 48;
 
-pub(crate) fn check(geometry: &Geometry) -> Result<()> {
+pub(crate) fn check(config: &StackConfig) -> Result<()> {
+    let geometry = config.seen_geometry();
     let (pages, blocks) = (u64::from(geometry.pages()), u64::from(geometry.blocks()));
-    let needed = pages * PAGE_BYTES + blocks * BLOCK_BYTES;
+    let has_owners = config.has_file_system() || config.stack.info.name == oftl::KIND.info.name;
+    let page_bytes = PAGE_BYTES + if has_owners { OWNER_BYTES } else { 0 };
+    let needed = pages * page_bytes + blocks * BLOCK_BYTES;
     let available = available().filter(|available| needed > *available);
     let limited = || usize::try_from(needed).map_or(true, |n| Vec::<u8>::new().try_reserve_exact(n).is_err());
     let available = match available {

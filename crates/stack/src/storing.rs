@@ -148,7 +148,7 @@ pub fn build_stored(config: &StackConfig, storage: &Storage) -> Result<Stored, S
     let Some(path) = storage.image() else {
         return Ok(Stored { subsystem: build_in_memory(config)?, image: None });
     };
-    memory::check(config.seen_geometry())?;
+    memory::check(config)?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
     let is_read_only = matches!(storage, Storage::ReadOnlyImage(_));

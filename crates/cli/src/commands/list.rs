@@ -123,7 +123,9 @@ pub fn infos(what: Listing) -> Vec<Info> {
         Listing::Devices => presets::PRESETS.iter().map(|p| p.info).collect(),
         Listing::Ftls => {
             let ftls = nandscape_ftl::registry::infos().into_iter().chain(kinds::layers());
-            ftls.copied().collect()
+            // Several stacks have zones on the same table.
+            let mut seen = BTreeSet::new();
+            ftls.copied().filter(|info| seen.insert(info.name)).collect()
         }
         Listing::Victims => nandscape_ftl::victim::VICTIMS.iter().map(|v| v.info).collect(),
         Listing::Policies => host::infos(),

@@ -1,6 +1,7 @@
 //! The keys of `dm-zoned`: what can be typed, and what it means for a given namespace.
 
 use super::format::{Identity, MetaLayout};
+use crate::below::written_at_once;
 use nandscape_core::zone::ZoneShape;
 use nandscape_core::{Info, NamespaceInfo, ParamError, Params, keys};
 
@@ -70,11 +71,7 @@ impl Config {
             );
             return Err(params.error(RESERVED, expected));
         }
-        let active = zones.max_open.unwrap_or(u32::MAX).min(zones.max_active.unwrap_or(u32::MAX));
-        if active < 2 {
-            let expected = "zones of which at least 2 may be active".to_owned();
-            return Err(ParamError::bad("zone.max_active".to_owned(), active.to_string(), &expected));
-        }
+        let active = written_at_once(zones, 2, "chunks, and what is reclaimed")?;
         let (low, high) = (params.get(RECLAIM_LOW), params.get(RECLAIM_HIGH));
         if low > high {
             return Err(params.error(RECLAIM_HIGH, format!("at least the {low} of reclaim_low")));

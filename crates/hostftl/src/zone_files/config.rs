@@ -2,6 +2,7 @@
 
 use super::format::{self, Identity};
 use super::placement;
+use crate::below::written_at_once;
 use nandscape_core::zone::ZoneShape;
 use nandscape_core::{Info, NamespaceInfo, ParamError, Params, keys};
 use nandscape_ftl::victim::{self, D, SEED, VictimEntry};
@@ -91,12 +92,7 @@ impl Config {
                 format!("zones that leave one for files; of {} zones, {ring} are for metadata", zones.zones);
             return Err(params.error(RESERVE, expected));
         }
-        let limit = zones.max_open.unwrap_or(u32::MAX).min(zones.max_active.unwrap_or(u32::MAX));
-        if limit < 3 {
-            let expected =
-                format!("3 active zones at least: metadata, data and moved data; the device allows {limit}");
-            return Err(params.error(OPEN_ZONES, expected));
-        }
+        let limit = written_at_once(zones, 3, "metadata, data and moved data")?;
         let identity = Identity {
             unit_bytes: unit as u32,
             zones: zones.zones,
@@ -188,6 +184,6 @@ mod tests {
             error(&[("reserve", "40")], SHAPE).contains("host.reserve = '40': expected zones that leave")
         );
         let few = ZoneShape { max_active: Some(2), ..SHAPE };
-        assert!(error(&[], few).contains("expected 3 active zones at least"));
+        assert!(error(&[], few).contains("zone.max_active = '2': expected 3 at least: metadata"));
     }
 }

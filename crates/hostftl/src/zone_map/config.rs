@@ -1,6 +1,7 @@
 //! The keys of `zone-map`: what can be typed, and what it means for a given namespace.
 
 use super::format::{self, Identity};
+use crate::below::written_at_once;
 use nandscape_core::zone::ZoneShape;
 use nandscape_core::{Info, NamespaceInfo, ParamError, Params, keys};
 use nandscape_ftl::victim::{self, D, SEED, VictimEntry};
@@ -81,7 +82,11 @@ impl Config {
             return Err(params.error(size_key, expected));
         }
         let wants_gc_log = params.get(GC_FRONTIER) == "separate";
-        let host_logs = host_logs(params, zones, wants_gc_log)?;
+        // One zone is written with metadata. Host writes have as many logs as asked for, or as that leaves.
+        let others = 1 + u32::from(wants_gc_log);
+        let what = "metadata and host writes, and moved data unless gc_frontier is shared";
+        let limit = written_at_once(zones, others + 1, what)?;
+        let host_logs = (params.get(STREAMS) + 1).min(u16::try_from(limit - others).unwrap_or(u16::MAX));
         let pages = (zones.capacity / page) as u32;
         let ring = format::ring_zones(logical as u32, info.page_bytes, pages);
         let open = u64::from(host_logs) + u64::from(wants_gc_log);
@@ -111,33 +116,12 @@ impl Config {
             host_logs,
             has_gc_log: wants_gc_log,
             // Besides the zone of metadata.
-            overlaps: 2 * open < u64::from(active_limit(zones)),
+            overlaps: 2 * open < u64::from(limit),
             gc_low,
             gc_step: params.get(GC_STEP),
             background_gc: params.get(BACKGROUND_GC),
         })
     }
-}
-
-/// Logs of host writes: as many as asked for, or as the device allows zones to be active.
-fn host_logs(params: &Params, zones: &ZoneShape, has_gc_log: bool) -> Result<u16, ParamError> {
-    let asked = params.get(STREAMS) + 1;
-    let limit = active_limit(zones);
-    // One zone is written with metadata.
-    let left = limit.saturating_sub(1 + u32::from(has_gc_log));
-    if left > 0 {
-        return Ok(asked.min(u16::try_from(left).unwrap_or(u16::MAX)));
-    }
-    let expected = format!(
-        "a layout that fits in {limit} active zone(s): metadata and host writes need one each, moved data another one unless \
-         gc_frontier is shared"
-    );
-    Err(params.error(GC_FRONTIER, expected))
-}
-
-/// Zones that may be open at once.
-fn active_limit(zones: &ZoneShape) -> u32 {
-    zones.max_open.unwrap_or(u32::MAX).min(zones.max_active.unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -198,9 +182,11 @@ mod tests {
         assert!(error(&[("op", "0.05")], SHAPE).contains("host.op = '0.05': expected a capacity"));
         assert!(error(&[("capacity", "512")], SHAPE).contains("at least one unit (4096 bytes)"));
         let few = ZoneShape { max_active: Some(2), ..SHAPE };
-        assert!(error(&[], few).contains("host.gc_frontier = 'separate': expected a layout that fits in 2"));
+        assert!(error(&[], few).contains("zone.max_active = '2': expected 3 at least: metadata"));
         assert!(config(&[("gc_frontier", "shared")], few).is_ok());
         let one = ZoneShape { max_open: Some(1), ..SHAPE };
-        assert!(error(&[("gc_frontier", "shared")], one).contains("fits in 1 active zone(s)"));
+        assert!(
+            error(&[("gc_frontier", "shared")], one).contains("zone.max_open = '1': expected 2 at least")
+        );
     }
 }

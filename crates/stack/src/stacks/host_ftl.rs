@@ -13,7 +13,7 @@ use nandscape_hostftl::ChunkFlash;
 pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
     plain: |config, options| {
-        memory::check(config.seen_geometry())?;
+        memory::check(config)?;
         over(config, faulty(config, &nand_options(config, options))?, false)
     },
     over: Over::Pages(over),

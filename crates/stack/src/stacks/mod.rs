@@ -81,7 +81,7 @@ pub(crate) fn stack_of(config: &StackConfig) -> &'static StackEntry {
 
 /// A stack over a device that keeps bytes in memory.
 pub(crate) fn build_in_memory(config: &StackConfig) -> Result<Boxed> {
-    memory::check(config.seen_geometry())?;
+    memory::check(config)?;
     let mut config = config.clone();
     config.nand.capabilities.stores_data = true;
     match stack_of(&config).over {

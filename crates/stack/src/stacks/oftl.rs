@@ -14,7 +14,7 @@ use nandscape_object::{ObjectStoreError, Oftl};
 pub const ENTRY: StackEntry = StackEntry {
     kind: &KIND,
     plain: |config, options: BuildOptions| {
-        memory::check(config.seen_geometry())?;
+        memory::check(config)?;
         let options = nand_options(config, options);
         if config.faults.plan.is_empty() {
             return config.scheduler.with(Store { config, options });

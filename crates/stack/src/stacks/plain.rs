@@ -32,7 +32,7 @@ pub(super) trait Base {
 
 /// Makes one over a device that keeps no bytes.
 pub(super) fn plain<B: Base>(config: &StackConfig, options: BuildOptions) -> Result<Boxed> {
-    memory::check(config.seen_geometry())?;
+    memory::check(config)?;
     if config.faults.plan.is_empty() && !B::needs_oob(config) {
         return config.scheduler.with(Plain::<B> { config, options, base: PhantomData });
     }

@@ -195,12 +195,14 @@ pub(crate) fn setup(config: &StackConfig) -> Result<ZoneSetup> {
     stripes.check(geometry)?;
     let capacity = keys.get(CAPACITY).unwrap_or_else(|| stripes.pages(geometry) * page);
     let size = keys.get(SIZE).unwrap_or_else(|| capacity.next_power_of_two());
+    // The size follows from it.
+    let capacity_blocks = blocks("capacity", capacity, geometry.sector_bytes)?;
     let random = random(keys, geometry.sector_bytes, page)?;
     let layout = ZoneLayout {
         zones: keys.get(COUNT).unwrap_or(0),
         conventional,
         size: blocks("size", size, geometry.sector_bytes)?,
-        capacity: blocks("capacity", capacity, geometry.sector_bytes)?,
+        capacity: capacity_blocks,
         block_bytes: geometry.sector_bytes,
         max_active: keys.get(MAX_ACTIVE),
         max_open: keys.get(MAX_OPEN),
