@@ -311,6 +311,30 @@ impl HostCounts {
         }
     }
 
+    /// Counts bytes of an object that were written. Small writes fill pages together, wherever they begin:
+    /// pages are counted by bytes.
+    #[inline]
+    pub fn wrote_object(&mut self, bytes: u64, page_bytes: u32) {
+        self.writes += 1;
+        self.write_bytes += bytes;
+        self.write_pages = self.write_bytes.div_ceil(page_bytes.into());
+    }
+
+    /// Counts bytes of an object that were read.
+    #[inline]
+    pub fn read_object(&mut self, bytes: u64, page_bytes: u32) {
+        self.reads += 1;
+        self.read_bytes += bytes;
+        self.read_pages = self.read_bytes.div_ceil(page_bytes.into());
+    }
+
+    /// Counts bytes of an object that were deleted, punched or cut off.
+    #[inline]
+    pub const fn trimmed_object(&mut self, bytes: u64) {
+        self.trims += 1;
+        self.trim_bytes += bytes;
+    }
+
     /// Adds other counts to these.
     pub const fn add(&mut self, other: &Self) {
         self.reads += other.reads;

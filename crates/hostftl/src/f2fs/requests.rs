@@ -18,20 +18,16 @@ impl F2fs {
         self.pace = Token::NONE;
         let done = match command {
             ObjectCommand::Write { object, extent, hint } => {
-                self.hosts.writes += 1;
-                self.hosts.write_bytes += extent.len;
-                self.hosts.write_pages =
-                    self.hosts.write_bytes.div_ceil(self.config.layout.page_bytes.into());
                 let file = self.nodes.number(object)?;
-                self.write(file, extent, hint, at)?
+                let done = self.write(file, extent, hint, at)?;
+                self.hosts.wrote_object(extent.len, self.config.layout.page_bytes);
+                done
             }
             ObjectCommand::Read { object, extent } => {
-                self.hosts.reads += 1;
                 let file = self.nodes.number(object)?;
                 let bytes = self.nodes.file(file).size.saturating_sub(extent.offset).min(extent.len);
-                self.hosts.read_bytes += bytes;
-                self.hosts.read_pages = self.hosts.read_bytes.div_ceil(self.config.layout.page_bytes.into());
                 let done = self.read(file, Extent::new(extent.offset, bytes), at)?;
+                self.hosts.read_object(bytes, self.config.layout.page_bytes);
                 return Ok(Answer { done, reply: Reply::Bytes(bytes) });
             }
             ObjectCommand::Create { object, hint } => {
@@ -45,15 +41,14 @@ impl F2fs {
             }
             ObjectCommand::Delete { object } => {
                 let file = self.nodes.number(object)?;
-                self.hosts.trims += 1;
-                self.hosts.trim_bytes += self.nodes.file(file).size;
+                self.hosts.trimmed_object(self.nodes.file(file).size);
                 self.delete(file);
                 Token::NONE
             }
             ObjectCommand::Truncate { object, size } => {
                 let file = self.nodes.number(object)?;
-                self.hosts.trims += 1;
                 self.truncate(file, size)?;
+                self.hosts.trimmed_object(0);
                 Token::NONE
             }
             ObjectCommand::Reserve { .. } => {
@@ -61,9 +56,8 @@ impl F2fs {
             }
             ObjectCommand::Punch { object, extent } => {
                 let file = self.nodes.number(object)?;
-                self.hosts.trims += 1;
                 let end = extent.end().min(self.nodes.file(file).size);
-                self.hosts.trim_bytes += end.saturating_sub(extent.offset);
+                self.hosts.trimmed_object(end.saturating_sub(extent.offset));
                 let (first, last) = (extent.offset.div_ceil(self.block()), end / self.block());
                 self.drop_blocks(file, first as u32, last.max(first) as u32);
                 Token::NONE

@@ -29,19 +29,17 @@ impl<S: Subsystem> ZoneFiles<S> {
                 check_payload(extent, data.map(<[u8]>::len))?;
                 let slot = self.files.slot(object)?;
                 let done = self.write(slot, extent, data, hint, at)?;
-                self.count_write(extent);
+                self.hosts.wrote_object(extent.len, self.shape.page_bytes);
                 done
             }
             ObjectCommand::Read { object, extent } => {
                 let data = if let Payload::Read(data) = payload { Some(data) } else { None };
                 check_payload(extent, data.as_ref().map(|data| data.len()))?;
-                self.hosts.reads += 1;
                 let slot = self.files.slot(object)?;
                 let bytes = self.files.get(slot).size.saturating_sub(extent.offset).min(extent.len);
-                self.hosts.read_bytes += bytes;
-                self.hosts.read_pages = self.hosts.read_bytes.div_ceil(self.shape.page_bytes.into());
                 let data = data.map(|data| &mut data[..bytes as usize]);
                 let done = self.read(slot, Extent::new(extent.offset, bytes), data, at)?;
+                self.hosts.read_object(bytes, self.shape.page_bytes);
                 return Ok(Answer { done, reply: Reply::Bytes(bytes) });
             }
             ObjectCommand::Allocation { object, extent } => {
@@ -52,22 +50,22 @@ impl<S: Subsystem> ZoneFiles<S> {
             ObjectCommand::Create { object, hint } => self.create(object, hint, at)?,
             ObjectCommand::Delete { object } => {
                 let slot = self.files.slot(object)?;
-                self.hosts.trims += 1;
-                self.hosts.trim_bytes += self.files.get(slot).size;
+                self.hosts.trimmed_object(self.files.get(slot).size);
                 self.delete(slot, None);
                 Token::NONE
             }
             ObjectCommand::Truncate { object, size } => {
                 let slot = self.files.slot(object)?;
-                self.hosts.trims += 1;
-                self.truncate(slot, size, at)?
+                let done = self.truncate(slot, size, at)?;
+                self.hosts.trimmed_object(0);
+                done
             }
             ObjectCommand::Punch { object, extent } => {
                 let slot = self.files.slot(object)?;
-                self.hosts.trims += 1;
                 let end = extent.end().min(self.files.get(slot).size);
-                self.hosts.trim_bytes += end.saturating_sub(extent.offset);
-                self.punch(slot, extent, at)?
+                let done = self.punch(slot, extent, at)?;
+                self.hosts.trimmed_object(end.saturating_sub(extent.offset));
+                done
             }
             ObjectCommand::Reserve { .. } => {
                 return Err(NamespaceError::NotSupported { command: command.name() });
@@ -103,14 +101,6 @@ impl<S: Subsystem> ZoneFiles<S> {
         };
         self.settle(at)?;
         Ok(done.into())
-    }
-
-    /// Small writes fill pages together, wherever they begin: pages are counted by bytes.
-    #[inline]
-    fn count_write(&mut self, extent: Extent) {
-        self.hosts.writes += 1;
-        self.hosts.write_bytes += extent.len;
-        self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.shape.page_bytes.into());
     }
 
     fn status(&self, file: &File) -> ObjectStatus {

@@ -32,40 +32,37 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 check_payload(extent, data.map(<[u8]>::len))?;
                 let slot = self.find(object, at)?;
                 let done = self.write(slot, extent, data, hint, at)?;
-                self.count_write(extent);
+                self.hosts.wrote_object(extent.len, self.sizes.page_bytes);
                 done
             }
             ObjectCommand::Read { object, extent } => {
                 let data = if let Payload::Read(data) = payload { Some(data) } else { None };
                 check_payload(extent, data.as_ref().map(|data| data.len()))?;
-                self.hosts.reads += 1;
                 let slot = self.find(object, at)?;
                 let bytes = self.table.get(slot).size.saturating_sub(extent.offset).min(extent.len);
-                self.hosts.read_bytes += bytes;
-                self.hosts.read_pages = self.hosts.read_bytes.div_ceil(self.sizes.page_bytes.into());
                 let data = data.map(|data| &mut data[..bytes as usize]);
                 reply = Reply::Bytes(bytes);
-                self.read(slot, Extent::new(extent.offset, bytes), data, at)?
+                let done = self.read(slot, Extent::new(extent.offset, bytes), data, at)?;
+                self.hosts.read_object(bytes, self.sizes.page_bytes);
+                done
             }
             ObjectCommand::Create { object, hint } => self.create(object, hint, at)?,
             ObjectCommand::Delete { object } => {
                 let slot = self.find(object, at)?;
-                self.hosts.trims += 1;
-                self.hosts.trim_bytes += self.table.get(slot).size;
+                self.hosts.trimmed_object(self.table.get(slot).size);
                 self.delete(slot, None);
                 Token::NONE
             }
             ObjectCommand::Truncate { object, size } => {
                 let slot = self.find(object, at)?;
-                self.hosts.trims += 1;
                 self.truncate(slot, size, at)?;
+                self.hosts.trimmed_object(0);
                 Token::NONE
             }
             ObjectCommand::Punch { object, extent } => {
                 let slot = self.find(object, at)?;
-                self.hosts.trims += 1;
                 let end = extent.end().min(self.table.get(slot).size);
-                self.hosts.trim_bytes += end.saturating_sub(extent.offset);
+                self.hosts.trimmed_object(end.saturating_sub(extent.offset));
                 if extent.offset < end {
                     self.clear(slot, Extent::new(extent.offset, end - extent.offset), at);
                 }
@@ -84,8 +81,9 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
                 Token::NONE
             }
             ObjectCommand::Flush { object } => {
+                let done = self.flush(object, at)?;
                 self.hosts.flushes += 1;
-                self.flush(object, at)?
+                done
             }
             ObjectCommand::SetAttributes { object, replaces } => {
                 let bytes = if let Payload::Write(bytes) = payload { bytes } else { &[] };
@@ -119,14 +117,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         self.unload();
         Ok(Answer { done: self.device.join(done, self.reading), reply })
-    }
-
-    /// Small writes fill pages together, wherever they begin: pages are counted by bytes.
-    #[inline]
-    fn count_write(&mut self, extent: Extent) {
-        self.hosts.writes += 1;
-        self.hosts.write_bytes += extent.len;
-        self.hosts.write_pages = self.hosts.write_bytes.div_ceil(self.sizes.page_bytes.into());
     }
 
     /// The slot of an object, which is read from the flash if it is not in memory.

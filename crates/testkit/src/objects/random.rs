@@ -4,7 +4,7 @@ use super::crash::{ObjectLayer, is_full, space};
 use super::load::{Mix, OBJECTS, Plain, apply, find, submit};
 use crate::crash::{Buffer, CrashDevice};
 use crate::shrink::Outcome;
-use nandscape_core::command::Payload;
+use nandscape_core::command::{HostCounts, Payload};
 use nandscape_core::rng::{below, seeded};
 use nandscape_core::zone::ZoneCommand;
 use nandscape_core::{
@@ -113,7 +113,7 @@ pub fn run<U: ObjectLayer>(
     refused
 }
 
-/// Commands that make no sense are refused and change nothing. The store is empty.
+/// Commands that make no sense are refused, change nothing and count for nobody. The store is empty.
 pub fn refusals<S: Subsystem>(store: &mut S) {
     let mut ask = |command: ObjectCommand, payload: Payload<'_>| {
         store.submit(0, command.into(), payload, SimTime::ZERO).map(|answer| answer.reply)
@@ -122,6 +122,8 @@ pub fn refusals<S: Subsystem>(store: &mut S) {
     let unknown = Err(NamespaceError::Object(ObjectError::Unknown));
     assert_eq!(ask(ObjectCommand::Delete { object }, Payload::None), unknown);
     assert_eq!(ask(ObjectCommand::Flush { object: Some(object) }, Payload::None), unknown);
+    let read = ObjectCommand::Read { object, extent: Extent::new(0, 10) };
+    assert_eq!(ask(read, Payload::None), unknown);
     ask(ObjectCommand::Create { object, hint }, Payload::None).unwrap();
     let exists = Err(NamespaceError::Object(ObjectError::Exists));
     assert_eq!(ask(ObjectCommand::Create { object, hint }, Payload::None), exists);
@@ -131,6 +133,8 @@ pub fn refusals<S: Subsystem>(store: &mut S) {
     assert!(refused.to_string().contains("a payload of 10 bytes, not 9"), "{refused}");
     let far = ObjectCommand::Write { object, extent: Extent::new(1 << 60, 1), hint: None };
     assert_eq!(ask(far, Payload::None), Err(NamespaceError::Object(ObjectError::TooLarge)));
+    let long_end = ObjectCommand::Truncate { object, size: 1 << 60 };
+    assert_eq!(ask(long_end, Payload::None), Err(NamespaceError::Object(ObjectError::TooLarge)));
     let long = ObjectCommand::SetAttributes { object, replaces: None };
     let refused = ask(long, Payload::Write(&[1; 4_001])).unwrap_err();
     assert!(refused.to_string().contains("at most 4000 bytes of attributes"), "{refused}");
@@ -143,6 +147,7 @@ pub fn refusals<S: Subsystem>(store: &mut S) {
         panic!("attributes");
     };
     assert_eq!((found.status.size, found.bytes.len()), (0, 0));
+    assert_eq!(store.inspect().host_counts(0), HostCounts::default());
     let error =
         store.submit(0, Command::Zone(ZoneCommand::FlushRandom { last: 0 }), Payload::None, SimTime::ZERO);
     assert_eq!(error.unwrap_err(), NamespaceError::NotSupported { command: "flush random write area" });
