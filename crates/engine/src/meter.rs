@@ -140,6 +140,9 @@ pub(crate) const fn name_of(error: &NamespaceError) -> &'static str {
         NamespaceError::Lost { .. } => "lost",
         NamespaceError::Refused { .. } => "refused",
         NamespaceError::NotSupported { .. } => "not-supported",
+        NamespaceError::Zone(error) => error.name(),
+        NamespaceError::Vector(error) => error.name(),
+        NamespaceError::Object(error) => error.name(),
         _ => "other",
     }
 }

@@ -176,8 +176,12 @@ fn latencies(runs: &[&Run]) -> Option<String> {
     let (first, last) = (times[0], times[times.len() - 1]);
     let time = |(run, ns): (&Run, f64)| {
         let is_queue = doubts(run, "overrun") || doubts(run, "coarse-time");
-        let queue = if is_queue { " (much of it in a queue, see below)" } else { "" };
-        Kind::Nanos.show_alone(ns) + queue
+        let why = match what {
+            _ if is_queue => " (much of it in a queue, see below)",
+            "writes" if ns == 0.0 => " (they wait in memory to be written)",
+            _ => "",
+        };
+        Kind::Nanos.show_alone(ns) + why
     };
     Some(if last.1 - first.1 < SAME * last.1 {
         let all = if runs.len() > 1 { " on all" } else { "" };
