@@ -63,14 +63,15 @@ fn of_the_run() -> Vec<&'static str> {
 ///
 /// Errors: what [`Typed::check`] refuses; a key that was typed and contradicts the image.
 pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageError> {
-    let asked = typed.check()?;
-    refuse_without_bytes(&asked)?;
-    let Some(path) = storage.image() else { return Ok(asked) };
-    if !path.try_exists().unwrap_or(true) {
+    let Some(path) = storage.image().filter(|path| path.try_exists().unwrap_or(true)) else {
+        let asked = typed.check()?;
+        refuse_without_bytes(&asked)?;
         return Ok(asked);
-    }
+    };
     let mut stored = stored(path)?;
     let held = stored.check().map_err(|source| StorageError::Stored { path: path.to_owned(), source })?;
+    let asked = of_kinds(typed, &held)?.check()?;
+    refuse_without_bytes(&asked)?;
     let of_the_run = of_the_run();
     for key in typed.keys() {
         let is_of_the_run = of_the_run.iter().any(|table| key.split('.').next() == Some(table));
@@ -80,7 +81,7 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
         }
         let (asked, stored) = (asked.value(&key), held.value(&key));
         if asked != stored {
-            let or_nothing = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+            let or_nothing = |value: Option<String>| value.unwrap_or_else(|| "no value".to_owned());
             return Err(StorageError::Contradiction {
                 key,
                 asked: or_nothing(asked),
@@ -93,6 +94,18 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
         stored.replace_table(typed, table);
     }
     Ok(stored.check()?)
+}
+
+/// What was typed, with the stack and the layer of an image where neither was: the other keys are theirs.
+fn of_kinds(typed: &Typed, held: &StackConfig) -> Result<Typed, ConfigError> {
+    let mut typed = typed.clone();
+    let kinds = ["stack.kind", "ftl.kind"];
+    if !kinds.iter().any(|key| typed.has(key)) {
+        for (key, kind) in kinds.iter().filter_map(|key| Some((key, held.value(key)?))) {
+            typed.set(key, &kind)?;
+        }
+    }
+    Ok(typed)
 }
 
 /// Refuses stacks that only replays can use.

@@ -117,6 +117,23 @@ fn the_configuration_of_an_image_wins_and_a_contradiction_is_named() {
         format!("ftl.kind = pm-gcl: expected page-map, with which {file} was made")
     );
     assert!(refused("ftl.victim=fifo").starts_with("ftl.victim = fifo: expected greedy"));
+    // Keys are those of the layer in the image, whichever it is.
+    let of_objects = dir.path().join("objects.img");
+    let mut typed = typed("page-map");
+    typed.set_stack("oftl").unwrap();
+    storing::create(&typed.check().unwrap(), &of_objects).unwrap();
+    let objects = Storage::Image(of_objects);
+    for (pair, expected) in [
+        ("ftl.resident=100", "ftl.resident = 100: expected 65536, with which"),
+        ("ftl.resident=65536", ""),
+        ("ftl.frontiers=2", "unknown key 'ftl.frontiers' for oftl"),
+    ] {
+        let mut typed = Typed::new();
+        typed.set_pair(pair).unwrap();
+        let outcome = storing::resolve(&typed, &objects).map_err(|error| error.to_string());
+        let error = outcome.err().unwrap_or_default();
+        assert!(error.starts_with(expected) && error.is_empty() == expected.is_empty(), "{pair}: {error}");
+    }
     // What belongs to a run contradicts nothing.
     let mut typed = Typed::new();
     typed.set_pair("workload.seed=9").unwrap();
