@@ -54,7 +54,7 @@ impl Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         match error {
-            ConfigError::Io { .. } => Self::run(error),
+            ConfigError::Io { .. } | ConfigError::Start { .. } => Self::run(error),
             _ => Self::usage(error),
         }
     }

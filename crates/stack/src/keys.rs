@@ -40,6 +40,13 @@ pub enum ConfigError {
     },
     #[error("{0}")]
     Build(String),
+    /// The configuration is right; what the flash holds, or does, is not.
+    #[error("{stack}: {message}")]
+    Start {
+        stack: &'static str,
+        /// What was found or failed.
+        message: String,
+    },
 }
 
 /// What a configuration gives, or why not.

@@ -29,5 +29,8 @@ pub(super) fn flash(config: &StackConfig, device: AnyDevice) -> Result<AnyDevice
         let expected = "closes, below a translation layer that could not tell such a page from a damaged one";
         return Err(config.vector.error(FAILED_PROGRAM, expected).into());
     }
-    Ok(Box::new(ChunkFlash::new(namespace::<_, Oob>(config, device, true)?).map_err(unsuited)?))
+    Ok(Box::new(
+        ChunkFlash::new(namespace::<_, Oob>(config, device, true)?)
+            .map_err(|error| unsuited(config, error))?,
+    ))
 }

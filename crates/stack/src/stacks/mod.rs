@@ -114,7 +114,7 @@ fn host_layer<L: Subsystem + Send + 'static>(
     below: Boxed,
     build: fn(Lower, &Params) -> std::result::Result<L, HostFtlError>,
 ) -> Result<Boxed> {
-    Ok(Box::new(build(Lower(below), &config.ftl_params).map_err(unsuited)?))
+    Ok(Box::new(build(Lower(below), &config.ftl_params).map_err(|error| unsuited(config, error))?))
 }
 
 /// Any subsystem below a layer of the host: these are compiled once, not for each device.
@@ -141,9 +141,12 @@ impl Layered for Lower {
 }
 
 /// Why a layer of the host cannot be built.
-fn unsuited(error: HostFtlError) -> ConfigError {
+fn unsuited(config: &StackConfig, error: HostFtlError) -> ConfigError {
     match error {
         HostFtlError::Param(error) => ConfigError::Param(error),
+        HostFtlError::Namespace(_) | HostFtlError::Start { .. } => {
+            ConfigError::Start { stack: config.stack.info.name, message: error.to_string() }
+        }
         error => ConfigError::Build(error.to_string()),
     }
 }

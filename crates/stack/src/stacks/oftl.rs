@@ -43,7 +43,8 @@ fn on<D: FlashDevice<ObjectOob> + Send + 'static>(config: &StackConfig, device: 
     refuse_block_only(config)?;
     let store = Oftl::new(device, &config.ftl_params).map_err(|error| match error {
         ObjectStoreError::Param(error) => ConfigError::Param(error),
-        error => ConfigError::Build(error.to_string()),
+        ObjectStoreError::Device { .. } => ConfigError::Build(error.to_string()),
+        error => ConfigError::Start { stack: KIND.info.name, message: error.to_string() },
     })?;
     Ok(Box::new(store))
 }

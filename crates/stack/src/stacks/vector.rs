@@ -32,7 +32,7 @@ impl Base for Chunks {
             let expected = format!("a width that divides the {units} dies");
             return Err(config.vector.error(WIDTH, expected).into());
         }
-        Ok(Box::new(ChunkZones::new(namespace, width).map_err(unsuited)?))
+        Ok(Box::new(ChunkZones::new(namespace, width).map_err(|error| unsuited(config, error))?))
     }
 }
 
