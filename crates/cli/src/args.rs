@@ -120,7 +120,8 @@ impl StateArgs {
 pub struct FitArgs {
     /// A device that the trace fills to so much of its logical capacity, such as 90%: the device given with
     /// fewer and shorter blocks, filled and overwritten once before the counted part; none: as large as it
-    /// is. Of caches: the cache holds that share of what the trace touches, unless cache.size is set, on
+    /// is. Of several stacks, all have that room; where one is a store of files, nothing is written before.
+    /// Of caches: the cache holds that share of what the trace touches, unless cache.size is set, on
     /// flash as small as that allows [default: none; of traces with no device or size named, dc-tlc-28op with
     /// 90%, and with 10% under a cache].
     #[arg(long, value_name = "SHARE", conflicts_with = "scale")]
@@ -275,8 +276,9 @@ pub struct CompareArgs {
     #[arg(help = WORKLOAD_HELP, required = true)]
     pub workloads: Vec<String>,
     /// Translation layers, such as pm-gcl,hsbm-gcl,page-map, or all that can run on the device [default: all;
-    /// with --fit, page-map with 7 and with 28 % over-provisioning; of traces with nothing said of the
-    /// device, these two of dc-tlc-28op with --fit 90%, and with 8 streams if writes have hints or files].
+    /// of stacks (--stack) page-map; with --fit, page-map with 7 and with 28 % over-provisioning; of traces
+    /// with nothing said of the device, these two of dc-tlc-28op with --fit 90%, and with 8 streams if writes
+    /// have hints or files].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = name)]
     pub ftl: Vec<String>,
     #[command(flatten)]

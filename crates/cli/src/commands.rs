@@ -28,7 +28,7 @@ use nandscape_report::{
     write_atomically,
 };
 use nandscape_sim::Progress;
-use nandscape_stack::{RunOptions, Sources, StackConfig, Typed};
+use nandscape_stack::{RunOptions, Sources, StackConfig, Typed, suits_default_drive};
 use nandscape_trace::OpenOptions;
 use std::path::{Path, PathBuf};
 
@@ -91,22 +91,25 @@ enum DefaultDrive {
 }
 
 impl DefaultDrive {
-    /// What these flags leave to be assumed: nothing if a device is named, or its size, or if a workload
-    /// cannot say how large it has to be. `config` is asked for one of those that are to be run.
+    /// What these flags leave to be assumed: nothing if a device is named, or its size, if a workload cannot
+    /// say how large it has to be, or if the drive does not suit a stack. `configs` is asked for those that
+    /// are to be run.
     fn of(
         stack: &StackArgs,
         fit: &FitArgs,
         workloads: &[String],
-        config: impl FnOnce() -> Result<StackConfig>,
+        configs: impl FnOnce() -> Result<Vec<StackConfig>>,
     ) -> Result<Self> {
         let device = &stack.device;
-        let names = [&device.config, &device.device, &device.stack, &device.scale, &fit.fit];
+        let names = [&device.config, &device.device, &device.scale, &fit.fit];
         if names.iter().any(|name| name.is_some()) {
             return Ok(Self::No);
         }
-        let config = config()?;
+        let configs = configs()?;
+        let config = configs.iter().find(|config| config.has_cache()).unwrap_or(&configs[0]);
         let is_cached = config.has_cache();
-        if config.cache.is_some() && !is_cached {
+        let has_disk_alone = config.cache.is_some() && !is_cached;
+        if has_disk_alone || !configs.iter().all(suits_default_drive) {
             return Ok(Self::No);
         }
         let tables = ITS_TABLES.iter().chain(TABLES_OF_CACHES.iter().filter(|_| is_cached));
@@ -119,7 +122,7 @@ impl DefaultDrive {
             return Ok(Self::No);
         }
         for workload in workloads {
-            if !nandscape_stack::has_footprint(&config, workload)? {
+            if !nandscape_stack::has_footprint(config, workload)? {
                 return Ok(Self::No);
             }
         }

@@ -193,6 +193,10 @@ pub(crate) fn document(subsystem: &dyn Subsystem, layers_of_run: Layers<'_>, run
     let flash = flash(layers_of_run);
     let (stats, mut cost) = layers(layers_of_run);
     cost.host_dram_bytes += inside.host_bytes;
+    if let Some(store) = subsystem.namespaces().first().filter(|info| info.objects) {
+        // A file system keeps a part of the drive for itself.
+        cost.usable_bytes = store.capacity_bytes;
+    }
     let page_bytes = page_bytes(layers_of_run);
     let logs = layers_of_run.iter().map(|layer| {
         (0..if inside.has_logs { layer.logs() } else { 1 }).map(|log| layer.log_status(log)).collect()

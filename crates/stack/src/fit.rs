@@ -11,15 +11,16 @@ use crate::config::{StackConfig, Typed};
 use crate::error::RunError;
 use crate::jobs::is_job_file;
 use crate::keys::shape;
+use crate::kinds::{dm_zoned, host_ftl};
 use crate::options::open_options;
 use crate::recordings;
-use nandscape_core::TraceError;
 use nandscape_core::units::{format_bytes, parse_time_ns};
+use nandscape_core::{TraceError, TraceOp};
 use nandscape_jobs::JobFile;
 use nandscape_sim::Room;
 use nandscape_sim::jobs::{is_file, unreadable};
 use nandscape_trace::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 /// A plane with fewer blocks has too few victims to choose from.
@@ -33,6 +34,8 @@ const FEWEST_PAGES: u32 = 16;
 const FEWEST_PROGRAMS: u32 = 4;
 /// What a device that is to be steady does before the counted part, unless something else is asked for.
 const BEFORE: &str = "fill+uniform:1x";
+/// The same where a random write costs a whole chunk: they would wear the device out.
+const BEFORE_CHUNKS: &str = "fill";
 /// Blocks are whole: a device is at most so much emptier than asked for, where it could be any size.
 const ROUNDED: f64 = 0.95;
 /// Caches are of a multiple of so many bytes, which holds whole sets of every design.
@@ -148,18 +151,74 @@ fn touched(config: &StackConfig, workload: &str) -> Result<u64, RunError> {
     Ok(namespaces.into_values().fold(files.into_values().sum(), u64::max))
 }
 
+/// Bytes that a recording of file operations, or of objects, has in a store at its fullest: whole pages, and
+/// one more for each object.
+fn live(config: &StackConfig, workload: &str) -> Result<u64, RunError> {
+    if is_job_file(config, workload) || !is_trace(workload)? {
+        let why = "is none of file operations or objects, which stores of files are fitted to";
+        return Err(refused(format!("workload '{workload}' {why}")));
+    }
+    let page = u64::from(config.seen_geometry().page_bytes);
+    let cost = |size: u64| size.next_multiple_of(page) + page;
+    let target = Target { files: config.files(), ..Target::NONE };
+    let (mut sizes, mut live, mut most) = (HashMap::new(), 0, 0);
+    for record in nandscape_trace::open(workload, &open_options(config), target)? {
+        let record = record?;
+        let size = match record.op {
+            TraceOp::ObjectCreate => 0,
+            TraceOp::ObjectWrite => {
+                let end = record.offset.saturating_add(record.len);
+                end.max(sizes.get(&record.volume).copied().unwrap_or(0))
+            }
+            TraceOp::ObjectTruncate => record.offset,
+            TraceOp::ObjectDelete => {
+                live -= sizes.remove(&record.volume).map_or(0, cost);
+                continue;
+            }
+            _ => continue,
+        };
+        let before = sizes.insert(record.volume, size).map_or(0, cost);
+        live = live - before + cost(size);
+        most = live.max(most);
+    }
+    Ok(most)
+}
+
+/// Bytes that the largest of these workloads needs on a device.
+fn needed(config: &StackConfig, workloads: &[String]) -> Result<u64, RunError> {
+    let mut most = 0;
+    for workload in workloads {
+        let of = if config.stores_objects() { live } else { touched };
+        most = of(config, workload)?.max(most);
+    }
+    Ok(most)
+}
+
+/// Whether a drive with units smaller than pages can be assumed below a stack where nothing is said of the
+/// device: one that a device can be fitted to, and that random writes do not keep busy for hours.
+pub fn suits_default_drive(config: &StackConfig) -> bool {
+    let name = config.stack.info.name;
+    can_fit(config) && ![host_ftl::KIND.info.name, dm_zoned::KIND.info.name].contains(&name)
+}
+
+/// Whether a device can be fitted below a stack: not below one that hosts have to write in order.
+fn can_fit(config: &StackConfig) -> bool {
+    config.stores_objects() || config.stack.is_drive() || config.stack.takes_cache()
+}
+
 /// Fits the device of these configurations, which have the same flash, to the largest of these workloads.
 ///
-/// Without a cache, what the workload touches takes `share` of the smallest logical capacity among them.
-/// Pages that were touched are moved together. Unless `as_it_is`, the device is filled and overwritten before
-/// the counted part, if the configurations write nothing then.
+/// Without a cache, what the workload touches, or has in a store of files at its fullest, takes at most
+/// `share` of the logical capacity on each of them. Pages that were touched are moved together. The device is
+/// filled and overwritten before the counted part, if the configurations write nothing then; not if it is to
+/// stay `as_it_is`, or where one is a store of files.
 ///
 /// With caches, the cache holds `share` of what the workload touches, unless its size is said, and its flash
 /// is as small as that allows. A disk alone beside them stays what it is.
 ///
 /// # Errors
 ///
-/// Workloads that have no footprint of their own (see [`has_footprint`]), stacks without addresses, caches
+/// Workloads that have no footprint of their own (see [`has_footprint`]), stacks written in order, caches
 /// beside devices without one, and devices whose blocks cannot be that few.
 pub fn fit(
     configs: &[StackConfig],
@@ -170,35 +229,49 @@ pub fn fit(
     if !(0.01..=1.0).contains(&share) {
         return Err(refused(format!("{share}: expected a share from 1% to 100%")));
     }
-    if configs.iter().any(StackConfig::stores_objects) {
-        return Err(refused("expected a device with addresses: stores of files are fitted by --scale"));
+    if let Some(config) = configs.iter().find(|config| !can_fit(config)) {
+        let name = config.stack.info.name;
+        return Err(refused(format!(
+            "expected a stack that can be written anywhere, or a store of files, not {name}"
+        )));
     }
     let first = &configs[0];
     if first.value("device.scale").is_some() {
         return Err(refused("expected device.scale to be absent: both give a size"));
     }
-    let mut touched = 0;
-    for workload in workloads {
-        touched = self::touched(first, workload)?.max(touched);
-    }
     if configs.iter().any(|config| config.cache.is_some()) {
-        return fit_cache(configs, touched, share);
+        return fit_cache(configs, needed(first, workloads)?, share);
     }
-    let found = smallest(configs, (touched as f64 / share).ceil() as u64)?;
+    let mut all = Vec::new();
+    for (index, config) in configs.iter().enumerate() {
+        let alike = configs[..index].iter().position(|other| other.files() == config.files());
+        let bytes = alike.map_or_else(|| needed(config, workloads), |index| Ok(all[index]))?;
+        all.push(bytes);
+    }
+    let wanted: Vec<u64> = all.iter().map(|bytes| (*bytes as f64 / share).ceil() as u64).collect();
+    let found = smallest(configs, &wanted)?;
+    let touched = all[found.tightest];
     let (mut sets, shorter) = found.keys(first);
     sets.push(("workload.remap", "dense".to_owned()));
     let mut before = String::new();
-    if !as_it_is && first.precondition.steps.is_empty() {
-        sets.push(("workload.precondition", BEFORE.to_owned()));
-        before = format!("; {BEFORE} before the counted part");
+    if configs.iter().any(StackConfig::stores_objects) {
+        before.push_str("; nothing before the counted part, since a store of files has no addresses");
+    } else if !as_it_is && first.precondition.steps.is_empty() {
+        let has_chunks = configs.iter().any(|config| config.stack.info.name == dm_zoned::KIND.info.name);
+        let steps = if has_chunks { BEFORE_CHUNKS } else { BEFORE };
+        sets.push(("workload.precondition", steps.to_owned()));
+        before = format!("; {steps} before the counted part");
     }
     let filled = touched as f64 / found.capacity as f64;
     let mut emptier = String::new();
     if filled < ROUNDED * share {
         emptier = format!(" (asked for were {:.0} %, {})", share * 100.0, Size::fewer_dies(first));
     }
+    let tightest = &configs[found.tightest];
+    let does = if tightest.stores_objects() { "has at its fullest" } else { "touches" };
+    let of = if configs.len() > 1 { format!(" of {}", tightest.label()) } else { String::new() };
     let note = format!(
-        "fitted: {} that the workload touches fill {:.1} % of {}{emptier}, {shorter}{before}",
+        "fitted: {} that the workload {does} fill {:.1} % of {}{of}{emptier}, {shorter}{before}",
         format_bytes(touched),
         filled * 100.0,
         format_bytes(found.capacity),
@@ -231,7 +304,7 @@ fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted
         .map(|config| of_size(config, wanted))
         .collect();
     if let Some(first) = over_flash.first() {
-        let found = smallest(&over_flash, wanted)?;
+        let found = smallest(&over_flash, &vec![wanted; over_flash.len()])?;
         let (keys, shorter) = found.keys(first);
         sets.extend(keys);
         let mut emptier = String::new();
@@ -265,11 +338,28 @@ fn refused(message: impl Into<String>) -> RunError {
 struct Size {
     blocks: u32,
     pages: u32,
-    /// Smallest logical capacity, in bytes.
+    /// Logical capacity of the configuration that has the least room to spare, in bytes.
     capacity: u64,
+    tightest: usize,
+    is_enough: bool,
 }
 
 impl Size {
+    /// So many blocks for configurations that want so many bytes.
+    fn of(configs: &[StackConfig], wanted: &[u64], blocks: u32, pages: u32) -> Result<Self, RunError> {
+        let mut size = Self { blocks, pages, capacity: 0, tightest: 0, is_enough: true };
+        let mut fullest = -1.0;
+        for (index, (config, wanted)) in configs.iter().zip(wanted).enumerate() {
+            let capacity = capacity(config, blocks, pages)?;
+            let filled = *wanted as f64 / capacity as f64;
+            size.is_enough &= capacity >= (*wanted).max(1);
+            if filled > fullest {
+                (fullest, size.capacity, size.tightest) = (filled, capacity, index);
+            }
+        }
+        Ok(size)
+    }
+
     /// The keys that make the device of this configuration so large, and what that changes, in words.
     fn keys(&self, config: &StackConfig) -> (Vec<(&'static str, String)>, String) {
         let mut sets = vec![
@@ -303,29 +393,29 @@ impl Size {
     }
 }
 
-/// The smallest size that offers so many bytes on all of these configurations.
-fn smallest(configs: &[StackConfig], wanted: u64) -> Result<Size, RunError> {
+/// The smallest size that offers each configuration as many bytes as it wants.
+fn smallest(configs: &[StackConfig], wanted: &[u64]) -> Result<Size, RunError> {
     let whole = configs[0].geometry;
     let mut pages = whole.pages_per_block;
     // Shorter blocks, until a plane has enough of them.
     let fewest = fewest_pages(&configs[0]);
     let enough = whole.blocks_per_plane.clamp(FEWEST_BLOCKS, ENOUGH_BLOCKS);
-    while pages / 2 >= fewest && capacity(configs, enough, pages)? >= wanted {
+    while pages / 2 >= fewest && Size::of(configs, wanted, enough, pages)?.is_enough {
         pages /= 2;
     }
-    let of = |blocks| Ok::<_, RunError>(Size { blocks, pages, capacity: capacity(configs, blocks, pages)? });
+    let of = |blocks| Size::of(configs, wanted, blocks, pages);
     let mut low = FEWEST_BLOCKS;
     let mut found = of(low)?;
-    while found.capacity < wanted {
+    while !found.is_enough {
         (low, found) = (found.blocks, of(found.blocks * 2)?);
     }
     // `found` offers enough, `low` does not unless it is the least.
     while low + 1 < found.blocks {
         let middle = of(low.midpoint(found.blocks))?;
-        if middle.capacity < wanted {
-            low = middle.blocks;
-        } else {
+        if middle.is_enough {
             found = middle;
+        } else {
+            low = middle.blocks;
         }
     }
     Ok(found)
@@ -337,25 +427,21 @@ fn fewest_pages(config: &StackConfig) -> u32 {
     FEWEST_PAGES.max(FEWEST_PROGRAMS * together.unwrap_or(1))
 }
 
-/// The smallest logical capacity of the configurations with so many blocks, of caches that of their flash; 0
-/// if it is too small for one, or for its cache.
-fn capacity(configs: &[StackConfig], blocks: u32, pages: u32) -> Result<u64, RunError> {
-    let mut least = u64::MAX;
-    for config in configs {
-        let mut typed = Typed::new();
-        typed.merge_text("the configuration", &config.to_toml())?;
-        typed.set("device.blocks_per_plane", &blocks.to_string())?;
-        typed.set("device.pages_per_block", &pages.to_string())?;
-        let subsystem = match typed.check().and_then(|config| build_subsystem(&config)) {
-            Ok(subsystem) => subsystem,
-            // Not even the reserve has room, which more blocks put right; or nothing does.
-            Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),
-            Err(_) => return Ok(0),
-        };
-        least = least.min(match config.cache {
-            None => subsystem.namespaces()[0].capacity_bytes,
-            Some(_) => subsystem.inspect().layer(0).cost().usable_bytes,
-        });
-    }
-    Ok(least)
+/// The logical capacity of a configuration with so many blocks, with a cache that of its flash; 0 if it is
+/// too small for the configuration or its cache.
+fn capacity(config: &StackConfig, blocks: u32, pages: u32) -> Result<u64, RunError> {
+    let mut typed = Typed::new();
+    typed.merge_text("the configuration", &config.to_toml())?;
+    typed.set("device.blocks_per_plane", &blocks.to_string())?;
+    typed.set("device.pages_per_block", &pages.to_string())?;
+    let subsystem = match typed.check().and_then(|config| build_subsystem(&config)) {
+        Ok(subsystem) => subsystem,
+        // Not even the reserve has room, which more blocks put right; or nothing does.
+        Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),
+        Err(_) => return Ok(0),
+    };
+    Ok(match config.cache {
+        None => subsystem.namespaces()[0].capacity_bytes,
+        Some(_) => subsystem.inspect().layer(0).cost().usable_bytes,
+    })
 }

@@ -53,7 +53,7 @@ pub use build::{build, build_subsystem};
 pub use config::cache;
 pub use config::{ConfigError, Sources, StackConfig, Typed};
 pub use error::RunError;
-pub use fit::{Fitted, Said, fit, has_footprint, said};
+pub use fit::{Fitted, Said, fit, has_footprint, said, suits_default_drive};
 pub use keys::text_of;
 pub use mapped::LostPage;
 pub use nandscape_image::{Contents, Findings, Header, ImageHandle, Problem, Snapshot};

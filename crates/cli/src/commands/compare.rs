@@ -6,7 +6,7 @@ use crate::console::{Console, Result, stop_on_ctrl_c};
 use nandscape_core::Info;
 use nandscape_report::render_text;
 use nandscape_stack::cache::{NO_CACHE, knows};
-use nandscape_stack::kinds::KINDS;
+use nandscape_stack::kinds::{KINDS, StackKind};
 use nandscape_stack::{CompareOptions, Said, StackConfig, Typed, fit, said};
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ fn fitted(args: &CompareArgs, assumed: DefaultDrive) -> Result<(Vec<StackConfig>
     let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
     args.stack.device.sets.extend(pairs);
     // Unless something was said of streams.
-    if assumed == DefaultDrive::Filled && !sets(&args, "host.") && !sets(&args, "ftl.streams") {
+    if assumed == DefaultDrive::Filled && is_any && !sets(&args, "host.") && !sets(&args, "ftl.streams") {
         let by = match said(&configs[0], &args.workloads)? {
             Said::Files => Some(BY_FILES),
             Said::Hints => Some(""),
@@ -100,15 +100,12 @@ fn assumed(args: &CompareArgs) -> Result<DefaultDrive> {
     }
     // Of lists, any value says the same; of caches, the disk alone says nothing.
     let args = &grid::combinations(args)?[0];
-    let config = || {
-        if args.cache.is_empty() {
-            return Ok(typed(&args.stack, None)?.check()?);
-        }
-        let mut configs = of_caches(args)?;
-        let at = configs.iter().position(StackConfig::has_cache).unwrap_or(0);
-        Ok(configs.swap_remove(at))
+    let configs = || match (&args.stack.device.stack, args.cache.is_empty()) {
+        (_, false) => of_caches(args),
+        (Some(_), _) => of_layers(args, None),
+        (None, _) => Ok(vec![typed(&args.stack, None)?.check()?]),
     };
-    DefaultDrive::of(&args.stack, &args.fit, &args.workloads, config)
+    DefaultDrive::of(&args.stack, &args.fit, &args.workloads, configs)
 }
 
 /// The configurations of every combination of settings.
@@ -131,9 +128,7 @@ fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>
     } else {
         named.iter().copied().map(Some).collect()
     };
-    let kind_of = |stack: &str| KINDS.iter().find(|kind| kind.info.name == stack);
-    let name_of = |stack: &&str| stack.split(':').next().unwrap_or_default().to_owned();
-    let others: Vec<&Info> = named.iter().filter_map(|stack| kind_of(&name_of(stack))?.layer).collect();
+    let others: Vec<&Info> = named.iter().filter_map(|stack| kind_of(stack)?.layer).collect();
     let mut configs = Vec::new();
     for stack in &stacks {
         let mut args = args.clone();
@@ -164,7 +159,7 @@ fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>
             continue;
         }
         let mut names: Vec<String> = args.ftl.clone();
-        if names.is_empty() && stacks.len() > 1 {
+        if names.is_empty() && stack.is_some() {
             names.push("page-map".to_owned());
         } else if names.is_empty() {
             names = infos.iter().map(|info| info.name.to_owned()).collect();
@@ -174,6 +169,12 @@ fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>
         }
     }
     Ok(configs)
+}
+
+/// The stack that a word of the list names, before keys of its own.
+fn kind_of(stack: &str) -> Option<&'static StackKind> {
+    let name = stack.split(':').next();
+    KINDS.iter().find(|kind| Some(kind.info.name) == name)
 }
 
 /// Among several stacks, `ftl.*` settings apply to the layers that have such a key.

@@ -10,8 +10,8 @@ pub fn run(args: &ReplayArgs, console: Console) -> Result<()> {
     let mut args = args.clone();
     let assumed = match &args.workload {
         Some(workload) if args.ftl.is_none() => {
-            let config = || Ok(typed(&args.stack, None)?.check()?);
-            DefaultDrive::of(&args.stack, &args.fit, std::slice::from_ref(workload), config)?
+            let configs = || Ok(vec![typed(&args.stack, None)?.check()?]);
+            DefaultDrive::of(&args.stack, &args.fit, std::slice::from_ref(workload), configs)?
         }
         _ => DefaultDrive::No,
     };
