@@ -37,6 +37,8 @@ pub(crate) struct ReadSettings {
     pub(crate) times_made_up: bool,
     /// What files are put on, where a format has files.
     pub(crate) files: Below,
+    /// Bytes that a file system has; 0 if that is not known.
+    pub(crate) volume_bytes: u64,
 }
 
 pub(crate) enum Parsed {

@@ -231,6 +231,8 @@ impl Inner {
             force: self.options.force,
             times_made_up: false,
             files: self.target.files,
+            // A dense space is made of what a volume of any size gives.
+            volume_bytes: if self.options.remap_dense { 0 } else { self.target.volume_bytes },
         }
     }
 
@@ -265,7 +267,9 @@ impl Inner {
     /// Everything but the repetition.
     fn once(self: &Arc<Self>) -> Result<BoxReader> {
         let reader = self.limited()?;
-        let reader: BoxReader = if self.options.remap_dense {
+        // Files and objects of a store have no addresses that could be moved.
+        let has_addresses = self.target.files != Below::Objects;
+        let reader: BoxReader = if self.options.remap_dense && has_addresses {
             Box::new(dense(reader, &self.name, self.dense_map()?))
         } else if matches!(*self.source, Source::Generator { .. }) {
             reader

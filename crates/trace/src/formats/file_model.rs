@@ -25,7 +25,7 @@ keys! {
         "device: requests below the file system model; object: requests of a store of objects, below the page cache; \
          file: what programs asked for, each file a volume (keys of the model do not matter then); auto: object \
          where the stack takes objects, else device";
-    pub(super) SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed";
+    pub(super) SIZE: Option<u64> = size(1 << 20, 1 << 49), "bytes of the volume; absent: as many as are needed, with groups those of the device";
     pub(super) FIT: Option<String> = choice(&["first", "next", "groups"]),
         "where extents go: the first or the next free run that is long enough, or the first one in the group of the \
          directory, of four groups; absent: groups where the stack is xfs, else first";
@@ -261,6 +261,11 @@ pub(super) fn reader(
             (_, below) => below,
         };
         let mut options = options(params, below)?;
+        let volume = Some(input.settings.volume_bytes).filter(|bytes| *bytes > 0);
+        if options.fit == Fit::Groups {
+            // Places of groups are shares of the volume.
+            options.size = options.size.or(volume);
+        }
         if below == Below::Objects {
             options.journal = None;
             format.push_str(OBJECT_LEVEL);
