@@ -177,8 +177,8 @@ fn latencies(runs: &[&Run]) -> Option<String> {
     let time = |(run, ns): (&Run, f64)| {
         let is_queue = doubts(run, "overrun") || doubts(run, "coarse-time");
         let why = match what {
-            _ if is_queue => " (much of it in a queue, see below)",
             "writes" if ns == 0.0 => " (they wait in memory to be written)",
+            _ if is_queue && ns > 0.0 => " (much of it in a queue, see below)",
             _ => "",
         };
         Kind::Nanos.show_alone(ns) + why

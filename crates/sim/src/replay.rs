@@ -288,6 +288,8 @@ impl<'a> Runner<'a> {
         let mut rounds = Settling::new(capacity, page_bytes, sums::programs(self.subsystem));
         let mut recorder = Recorder::new(false);
         let (mut now, mut done, mut failed) = (SimTime::ZERO, 0_u64, None);
+        // A recording of files that ends in the middle leaves files that the next one makes.
+        let (ends_whole, mut is_settled) = (self.subsystem.namespaces()[0].objects, false);
         'repeats: while rounds.repeats < MOST_REPEATS {
             rounds.repeats += 1;
             let before = rounds.written;
@@ -311,11 +313,12 @@ impl<'a> Runner<'a> {
                     break 'repeats;
                 }
                 let is_round = record.op.is_write() && rounds.write(record.len);
-                if is_round && rounds.end_round(sums::programs(self.subsystem)) {
+                is_settled |= is_round && rounds.end_round(sums::programs(self.subsystem));
+                if is_settled && !ends_whole {
                     break 'repeats;
                 }
             }
-            if rounds.written == before {
+            if is_settled || rounds.written == before {
                 break;
             }
         }

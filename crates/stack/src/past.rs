@@ -143,8 +143,12 @@ fn label_of(config: &Value) -> String {
 
 /// Says of complete runs of one workload, read in the same form, that they had different requests.
 fn tell_other_requests(runs: &mut [Run]) {
-    let mut hashes: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    let form = |run: &Run| (run.result.workload.spec.clone(), run.result.workload.format.clone());
+    let mut hashes: BTreeMap<(String, String, bool), BTreeSet<String>> = BTreeMap::new();
+    // Stores of files get other requests than block devices, of the same load.
+    let form = |run: &Run| {
+        let workload = &run.result.workload;
+        (workload.spec.clone(), workload.format.clone(), run.result.between.objects.is_some())
+    };
     for run in runs.iter().filter(|run| run.is_complete()) {
         hashes.entry(form(run)).or_default().insert(run.result.run.workload_hash.clone());
     }

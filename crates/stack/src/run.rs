@@ -128,7 +128,11 @@ pub fn compare(
         return Err(error.into());
     }
     let smallest = capacities.iter().min_by_key(|(_, bytes, _)| *bytes);
-    let Some(&(ref ftl, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
+    let Some(&(_, capacity_bytes, page_bytes)) = smallest else { return Ok(Vec::new()) };
+    // A store of files has no addresses, and says itself when it is full.
+    let has_addresses = |(_, config): &(_, &&StackConfig)| !config.stores_objects();
+    let of_blocks = capacities.iter().zip(&suited).filter(has_addresses).map(|(capacity, _)| capacity);
+    let of_blocks = of_blocks.min_by_key(|(_, bytes, _)| *bytes);
     let target = Target { capacity_bytes, page_bytes: u64::from(page_bytes), ..Target::NONE };
     let own_seed = [configs[0].seed];
     let (seeds, seeded) = if compare.seeds.is_empty() {
@@ -142,14 +146,14 @@ pub fn compare(
         // Every configuration reads the workload alike: the reading keys are not part of a translation layer.
         let sources = sources(&configs[0], workload, seeds, target)?;
         let end = sources.iter().map(|source| source.end).max().expect("there is a seed");
-        if end > capacity_bytes {
+        if let Some((ftl, capacity, _)) = of_blocks.filter(|(_, capacity, _)| end > *capacity) {
             return Err(RunError::TooLarge {
                 workload: workload.clone(),
                 end,
                 end_text: units::format_bytes(end),
                 ftl: ftl.clone(),
-                capacity: capacity_bytes,
-                capacity_text: units::format_bytes(capacity_bytes),
+                capacity: *capacity,
+                capacity_text: units::format_bytes(*capacity),
             });
         }
         let own = capacities.iter().map(|(_, bytes, _)| *bytes);
@@ -187,6 +191,7 @@ pub fn compare(
     })?;
     let mut runs = joined(runs, seeds.len());
     trust::tell_alike(&mut runs);
+    trust::tell_limit(&suited, &mut runs);
     for run in &mut runs {
         run.result.notes.extend(left_out.iter().map(|error| format!("left out: {error}")));
     }
@@ -287,10 +292,22 @@ fn replay_on(
                 .to_owned(),
         );
     }
-    if result.error.is_some() && subsystem.namespaces()[0].objects {
+    // Other errors say enough: it is full, or the power was cut.
+    let is_other_load =
+        |message: &str| ["by this namespace", "no addresses"].iter().any(|end| message.contains(end));
+    let is_unknown = result.error.as_ref().is_some_and(|error| is_other_load(&error.message));
+    if is_unknown && subsystem.namespaces()[0].objects {
         result.notes.push(
             "a store of files takes recordings of file operations (ops) and operations on objects (csv); --stack zone-map \
              takes any load"
+                .to_owned(),
+        );
+    }
+    let is_there = result.error.as_ref().is_some_and(|error| error.message.ends_with("no object has"));
+    if is_there && (config.value("workload.repeat").is_some() || is_repeated(config)) {
+        result.notes.push(
+            "files that a repetition leaves are there when the next one makes them: --format ops:end=delete ends with \
+             their removal; generators of files cannot be repeated"
                 .to_owned(),
         );
     }

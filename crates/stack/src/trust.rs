@@ -6,7 +6,7 @@ use nandscape_ftl::page_map;
 use nandscape_report::Run;
 use nandscape_sim::RunResult;
 use nandscape_sim::result::TrustNote;
-use nandscape_sim::trust::{ALIKE, ALIKE_SHARE, FEW_BLOCKS, WORN};
+use nandscape_sim::trust::{ALIKE, ALIKE_SHARE, FEW_BLOCKS, OTHER_REQUESTS, WORN};
 
 /// Spare blocks of a plane below which a scaled device is slower than the one it stands for: the blocks that
 /// are open and those that wait to be erased are then most of them.
@@ -78,6 +78,22 @@ fn few_open(config: &StackConfig, share: f64) -> Option<String> {
 /// How a scaled device has more blocks.
 const MORE: &str =
     "--fit of a trace, or fewer pages a block (device.pages_per_block) with a larger scale, keep more";
+
+/// Says of a comparison of block devices with stores of files that a limit cuts their requests apart.
+pub fn tell_limit(configs: &[&StackConfig], runs: &mut [Run]) {
+    let stores = configs.iter().filter(|config| config.stores_objects()).count();
+    let Some(limit) = configs.first().and_then(|config| config.value("workload.limit")) else { return };
+    if stores == 0 || stores == configs.len() {
+        return;
+    }
+    let message = format!(
+        "--limit {limit} counts requests of block devices here and those of stores of files there, of which a recording has \
+         other numbers: these runs are not of the same part of it, and their figures cannot be compared"
+    );
+    for run in runs {
+        run.result.trust.push(TrustNote { check: OTHER_REQUESTS.name.to_owned(), message: message.clone() });
+    }
+}
 
 /// What runs are compared by.
 fn figures(result: &RunResult) -> [f64; 5] {
