@@ -2,10 +2,10 @@
 
 use super::{DEFAULT_FTL, StackConfig};
 use crate::host::HOST;
-use crate::keys::{ConfigError, Result, shape};
+use crate::keys::{ConfigError, Result, shape, text_of};
 use crate::kinds::{KINDS, layers};
 use crate::presets::PRESETS;
-use nandscape_core::registry;
+use nandscape_core::{registry, scaled_blocks};
 use std::path::Path;
 
 /// Keys whose values are names of registries, which are in lower case.
@@ -79,7 +79,26 @@ impl Typed {
             typed.set("device.scale", scale)?;
         }
         sources.sets.iter().try_for_each(|pair| typed.set_pair(pair))?;
+        typed.scale_zones()?;
         Ok(typed)
+    }
+
+    /// The number of zones that a preset gives is that of the whole device.
+    fn scale_zones(&mut self) -> Result<()> {
+        let key = "zone.count";
+        let text = |table: &toml::Table, name: &str, key: &str| -> Option<String> {
+            text_of(name, table.get(name)?.get(key)?).ok()
+        };
+        let count = text(&self.table, "zone", "count");
+        let preset = text(&self.table, "device", "preset");
+        let preset = preset.and_then(|name| PRESETS.iter().find(|preset| preset.info.name == name));
+        let whole = preset.and_then(|preset| text(&preset.toml.parse().ok()?, "zone", "count"));
+        if count.is_none() || count != whole || self.set.iter().any(|(set, _)| set == key) {
+            return Ok(());
+        }
+        let scale = text(&self.table, "device", "scale");
+        let fewer = count.zip(scale).and_then(|(count, scale)| scaled_blocks(count.parse().ok()?, &scale));
+        fewer.map_or(Ok(()), |fewer| self.insert(key, &fewer.to_string()))
     }
 
     /// Lays a preset or a TOML file over what is there.
