@@ -389,6 +389,104 @@ fn a_cache_holds_a_part_of_what_its_trace_touches() {
     assert!(one.contains("the cache holds 8 MiB"), "{one}");
 }
 
+/// Writes `t.ops.csv`: at its fullest there are 250 files of 1 MiB, others came before them, and parts of
+/// them are overwritten.
+fn recording(folder: &Path, overwrites: u64) {
+    let mut trace = "ts_us,op,pid,file,offset,len\n".to_owned();
+    let mut at = 0;
+    let mut add = |op: &str, file: u64, offset: u64, len: u64| {
+        writeln!(trace, "{at},{op},1,{file},{offset},{len}").unwrap();
+        at += 900;
+    };
+    for file in 1..=300 {
+        add("create", file, 0, 0);
+        add("write", file, 0, 1 << 20);
+        add("fsync", file, 0, 0);
+        if file <= 50 {
+            add("delete", file, 0, 0);
+        }
+    }
+    for write in 0..overwrites {
+        let file = 51 + scattered(write * 7, 250);
+        add("write", file, scattered(write, 64) * 16_384, 16_384);
+        add("fsync", file, 0, 0);
+    }
+    std::fs::write(folder.join("t.ops.csv"), trace).unwrap();
+}
+
+#[test]
+fn stacks_are_compared_on_a_drive_that_a_recording_of_files_fills() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path(), 20_000);
+    let stacks = "block,zone-map,zone-files,f2fs,oftl";
+    let options = ["-q", "--json", "--format", "ops:files=none"];
+    let output = run(folder.path(), &[&["compare", "t.ops.csv", "--stack", stacks], &options[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let runs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(runs.len(), 5);
+    for run in &runs {
+        let ftl = run["config"]["ftl"]["kind"].as_str().unwrap();
+        assert!(
+            run["error"].is_null() && run["flash"]["erases"].as_u64() > Some(0),
+            "{ftl}: {}",
+            run["error"]
+        );
+        let usable = run["cost"]["usable_bytes"].as_u64().unwrap();
+        assert!((250 << 20..500 << 20).contains(&usable), "{ftl}: {usable}");
+        let notes = run["notes"].as_array().unwrap();
+        let fitted = notes.iter().find(|note| note.as_str().unwrap().starts_with("fitted: ")).unwrap();
+        assert!(fitted.as_str().unwrap().contains("the default is dc-tlc-28op with --fit 90%"), "{fitted}");
+    }
+    let one = run(folder.path(), &[&["replay", "t.ops.csv", "--stack", "oftl"], &options[..]].concat());
+    let one: Value = serde_json::from_slice(&one.stdout).unwrap();
+    let note = one["notes"][0].as_str().unwrap();
+    // A page of 16 KiB more for each object.
+    assert!(note.contains("fitted: 253.91 MiB that the workload has at its fullest fill "), "{note}");
+}
+
+#[test]
+fn stores_of_files_settle_and_a_limit_that_cuts_runs_apart_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path(), 500);
+    let json = |args: &[&str]| -> Value {
+        let output = run(folder.path(), &[args, &["-q", "--json"]].concat());
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (format, whole) = (["--format", "ops:files=none"], ["--format", "ops:files=none,end=delete"]);
+    for stack in ["zone-files", "oftl", "f2fs"] {
+        let steady = ["replay", "t.ops.csv", "--stack", stack, "--until", "steady"];
+        let settled = json(&[&steady[..], &whole].concat());
+        assert!(settled["notes"].to_string().contains("steady: "), "{stack}: {}", settled["notes"]);
+    }
+    // One stack alone is a row, with the layer that most drives have.
+    for stack in ["block", "xfs", "streams"] {
+        let args = [&["compare", "t.ops.csv", "--stack", stack, "--fit", "none"], &format[..]].concat();
+        let runs = json(&args);
+        assert!(runs[0]["config"]["ftl"]["kind"] == "page-map" && runs[1].is_null(), "{stack}");
+    }
+    let limited = ["compare", "t.ops.csv", "--stack", "block,oftl", "--limit", "400"];
+    for run in json(&[&limited[..], &format].concat()).as_array().unwrap() {
+        assert!(found(run).contains(&"other-requests".to_owned()), "{:?}", run["trust"]);
+    }
+    let one_level = ["compare", "t.ops.csv", "--stack", "zone-files,oftl", "--limit", "400"];
+    for run in json(&[&one_level[..], &format].concat()).as_array().unwrap() {
+        assert!(!found(run).contains(&"other-requests".to_owned()), "{:?}", run["trust"]);
+    }
+    // The zones of a preset are those of the whole device.
+    let zones = json(&[
+        "replay",
+        "uniform:bs=16k,count=10",
+        "--device",
+        "zns-atc21",
+        "--stack",
+        "zone-map",
+        "--scale",
+        "1/16",
+    ]);
+    assert_eq!(zones["config"]["zone"]["count"], 1771 / 16);
+}
+
 #[test]
 fn what_cannot_be_fitted_is_refused() {
     let folder = folder((0..100).map(|i| (i, 'W', i)));
@@ -396,7 +494,10 @@ fn what_cannot_be_fitted_is_refused() {
         (&["trace.csv", "--fit", "0"][..], "expected a share from 1% to 100%"),
         (&["trace.csv", "--fit", "much"][..], "--fit: 'much'"),
         (&["uniform:span=50%,count=10", "--fit", "90%"][..], "has no footprint of its own"),
-        (&["trace.csv", "--fit", "90%", "--stack", "zone-files"][..], "expected a device with addresses"),
+        (
+            &["trace.csv", "--fit", "90%", "--stack", "zone"][..],
+            "expected a stack that can be written anywhere",
+        ),
         (&["trace.csv", "--fit", "90%", "--set", "device.scale=1/2"][..], "both give a size"),
         (&["trace.csv", "--fit", "90%", "--set", "disk.preset=article-hdd"][..], "expected a cache in every"),
     ] {
