@@ -108,6 +108,16 @@ fn every_combination_has_a_row_a_document_and_a_place_in_the_table() {
     assert_eq!((&point["flash"], &point["latency_ns"]), (&replay["flash"], &replay["latency_ns"]));
     assert_eq!(point["config_hash"], replay["config_hash"]);
     ok(folder.path(), &["report", "out/points/00004-seed2.json"]);
+    let path = folder.path().join("out/points/00000-seed1.json");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let damaged = run(folder.path(), &["report", "out"]);
+    let said = String::from_utf8_lossy(&damaged.stdout) + String::from_utf8_lossy(&damaged.stderr);
+    assert!(
+        damaged.status.code() == Some(1) && said.contains("00000-seed1.json: expected a result"),
+        "{said}"
+    );
+    std::fs::write(&path, whole).unwrap();
 
     // Rows as JSON have the values of the documents.
     let rows = ok(folder.path(), &["sweep", "plan.toml", "--out", "out", "--resume", "--json"]);

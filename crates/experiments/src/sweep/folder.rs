@@ -229,9 +229,14 @@ impl Folder {
             ..SweepRow::default()
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        if let Some(document) =
-            read(&self.document_path(run))?.filter(|document| document["partial"] == false)
-        {
+        let path = self.document_path(run);
+        let found = read(&path)?;
+        if found.is_none() && path.exists() {
+            // It was written whole, or not at all.
+            let error = format!("{}: expected a result document, but it is no JSON", path.display());
+            return Ok(Some(SweepRow { error: Some(error), ..row }));
+        }
+        if let Some(document) = found.filter(|document| document["partial"] == false) {
             let error = document["error"].as_object().map(|error| {
                 let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
                 format!("failed at request {}: {message}", error.get("request").unwrap_or(&Value::Null))
