@@ -63,12 +63,15 @@ impl Config {
         let meta_zones = (2 * layout.stride_bytes).div_ceil(zones.capacity);
         let reserved = params.get(RESERVED).unwrap_or_else(|| (zones.zones / 8).clamp(2, 16));
         let chunks = u64::from(zones.zones).saturating_sub(meta_zones + u64::from(reserved));
-        if chunks == 0 || meta_zones + 2 > u64::from(zones.conventional) {
-            let expected = format!(
-                "fewer zones than the namespace has: of its {}, {meta_zones} conventional ones hold metadata, and 2 \
-                 more of the {} conventional ones are needed (zone.conventional)",
-                zones.zones, zones.conventional
-            );
+        if meta_zones + 2 > u64::from(zones.conventional) {
+            let expected =
+                format!("{} at least: {meta_zones} for metadata, and 2 for buffers", meta_zones + 2);
+            let key = "zone.conventional".to_owned();
+            return Err(ParamError::bad(key, zones.conventional.to_string(), expected));
+        }
+        if chunks == 0 {
+            let expected =
+                format!("fewer than the zones that the {meta_zones} of metadata leave of {}", zones.zones);
             return Err(params.error(RESERVED, expected));
         }
         let active = written_at_once(zones, 2, "chunks, and what is reclaimed")?;

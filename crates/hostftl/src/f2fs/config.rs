@@ -1,5 +1,6 @@
 //! The keys of `[f2fs]`, and the layout that they give on a device.
 
+use crate::below::written_at_once;
 use crate::error::HostFtlError;
 use nandscape_core::zone::ZoneShape;
 use nandscape_core::{Info, NamespaceInfo, ParamError, Params, keys, words};
@@ -177,10 +178,8 @@ impl Config {
             return Err(params.error(MODE, "lfs, since zones are written in order").into());
         }
         let layout = layout(params, info)?;
-        let active = info.zones.and_then(|zones| zones.max_open.into_iter().chain(zones.max_active).min());
-        if let Some(most) = active.filter(|most| *most < logs) {
-            let expected = format!("at most {most}, the zones that may be active");
-            return Err(params.error(LOGS, expected).into());
+        if let Some(zones) = &info.zones {
+            written_at_once(zones, logs, "a zone for each log (f2fs.logs)")?;
         }
         Ok(Self {
             mode,

@@ -90,7 +90,10 @@ impl Config {
         if needed > u64::from(zones.zones) {
             let expected =
                 format!("zones that leave one for files; of {} zones, {ring} are for metadata", zones.zones);
-            return Err(params.error(RESERVE, expected));
+            return Err(match params.get(META_ZONES) {
+                Some(_) => params.error(META_ZONES, expected),
+                None => params.error(RESERVE, expected),
+            });
         }
         let limit = written_at_once(zones, 3, "metadata, data and moved data")?;
         let identity = Identity {
