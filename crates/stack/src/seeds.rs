@@ -32,9 +32,18 @@ pub(crate) fn with_spread(mut runs: Vec<Run>) -> Run {
         return run;
     }
     let seeds = SeedsResult::new(&runs.iter().map(|run| &run.result).collect::<Vec<_>>());
+    let count = runs.len();
+    let requests = |run: &Run| run.result.run.workload_hash.clone();
+    let are_one = runs.iter().all(|run| requests(run) == requests(&runs[0]))
+        && seeds.spread.values().all(|spread| spread.min.to_bits() == spread.max.to_bits());
     let key = |run: &Run| (run.result.waf.bytes.unwrap_or(0.0), run.result.speed.time.simulated_ns);
     runs.sort_by(|a, b| key(a).partial_cmp(&key(b)).expect("figures are numbers"));
     let mut run = runs.swap_remove((runs.len() - 1) / 2);
     run.result.run.seeds = Some(seeds);
+    if are_one {
+        run.result.notes.push(format!(
+            "all {count} seeds gave the same figures: nothing of this run is drawn, so ranges over seeds say nothing"
+        ));
+    }
     run
 }

@@ -473,6 +473,12 @@ fn stores_of_files_settle_and_a_limit_that_cuts_runs_apart_is_told() {
     for run in json(&[&one_level[..], &format].concat()).as_array().unwrap() {
         assert!(!found(run).contains(&"other-requests".to_owned()), "{:?}", run["trust"]);
     }
+    // Nothing is drawn where nothing is written before.
+    let seeds = |stack: &str| {
+        let run = json(&[&["replay", "t.ops.csv", "--stack", stack, "--seed", "1..3"], &format[..]].concat());
+        run["notes"].to_string().contains("all 3 seeds gave the same figures")
+    };
+    assert!(seeds("oftl") && !seeds("block"));
     // The zones of a preset are those of the whole device.
     let zones = json(&[
         "replay",
