@@ -198,7 +198,10 @@ fn needed(config: &StackConfig, workloads: &[String]) -> Result<u64, RunError> {
 /// device: one that a device can be fitted to, and that random writes do not keep busy for hours.
 pub fn suits_default_drive(config: &StackConfig) -> bool {
     let name = config.stack.info.name;
-    can_fit(config) && ![host_ftl::KIND.info.name, dm_zoned::KIND.info.name].contains(&name)
+    // A region of a cache is a zone, which a small cache has none of while blocks are long.
+    can_fit(config)
+        && !config.stack.needs_cache()
+        && ![host_ftl::KIND.info.name, dm_zoned::KIND.info.name].contains(&name)
 }
 
 /// Whether a device can be fitted below a stack: not below one that hosts have to write in order.
