@@ -70,8 +70,8 @@ impl Config {
             return Err(ParamError::bad(key, zones.conventional.to_string(), expected));
         }
         if chunks == 0 {
-            let expected =
-                format!("fewer than the zones that the {meta_zones} of metadata leave of {}", zones.zones);
+            let left = u64::from(zones.zones).saturating_sub(meta_zones);
+            let expected = format!("fewer zones than the {left} that metadata leaves");
             return Err(params.error(RESERVED, expected));
         }
         let active = written_at_once(zones, 2, "chunks, and what is reclaimed")?;
