@@ -1,9 +1,8 @@
 //! A client of one namespace of the engine: runs its commands, and says what became of them in the terms of
 //! the system.
 
-use crate::errors::errno;
-use nandscape_core::object::ObjectError;
-use nandscape_core::{ErrorClass, NamespaceError, Reply};
+use crate::errors::errno_of;
+use nandscape_core::{NamespaceError, Reply};
 use nandscape_engine::{Due, Engine, Request};
 use std::sync::Arc;
 
@@ -28,11 +27,7 @@ impl Client {
                 Ok((served.reply, due))
             }
             Err(error) => {
-                let errno = match error {
-                    // Of invalid ones the one that file systems have a number for.
-                    NamespaceError::Object(ObjectError::TooLarge) => libc::EFBIG,
-                    _ => errno(ErrorClass::of(&request.command, &error)),
-                };
+                let errno = errno_of(&request.command, &error);
                 Err(Failed { errno, cause: Some(error) })
             }
         }

@@ -1,6 +1,6 @@
 //! What goes wrong: in a request, as an error number; around the mount, as a message.
 
-use nandscape_core::ErrorClass;
+use nandscape_core::{Command, ErrorClass, NamespaceError, ObjectError};
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,15 @@ pub const fn errno(class: ErrorClass) -> i32 {
         ErrorClass::ReadOnly => libc::EROFS,
         ErrorClass::Invalid => libc::EINVAL,
         ErrorClass::Unsupported => libc::EOPNOTSUPP,
+    }
+}
+
+/// The error number of a command's error: that of its class, but for the invalid ones that file systems have
+/// a number of their own for.
+pub(crate) fn errno_of(command: &Command, error: &NamespaceError) -> i32 {
+    match error {
+        NamespaceError::Object(ObjectError::TooLarge) => libc::EFBIG,
+        _ => errno(ErrorClass::of(command, error)),
     }
 }
 

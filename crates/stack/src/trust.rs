@@ -61,13 +61,13 @@ fn few_spare(config: &StackConfig, result: &RunResult, share: f64) -> Option<Str
 
 /// Of a device whose writes go to fewer dies than it has, since few blocks are open.
 fn few_open(config: &StackConfig, share: f64) -> Option<String> {
+    if config.ftl != page_map::INFO.name {
+        return None;
+    }
     let geometry = config.seen_geometry();
-    let is_by_rule = config.ftl == page_map::INFO.name
-        && config.ftl_params.get(page_map::FRONTIERS).is_none()
-        && config.ftl_params.get(page_map::ALLOCATION) != "static";
     let (spare, dies) = ((share * f64::from(geometry.blocks())) as u64, u64::from(geometry.units()));
-    let open = page_map::open_blocks(spare, dies);
-    (is_by_rule && open < dies).then(|| {
+    let open = page_map::open_by_rule(&config.ftl_params, spare, dies)?;
+    (open < dies).then(|| {
         format!(
             "--scale left {spare} spare blocks, and a sixteenth of them is open at once: a log of the layer writes to {open} of \
              {dies} dies, so that writes are slower than on the whole device; {MORE}"

@@ -117,8 +117,8 @@ fn configs_of(args: &CompareArgs) -> Result<Vec<StackConfig>> {
     Ok(configs)
 }
 
-/// One configuration for each stack, and each layer of a stack that does not have its own; below this cache,
-/// if there is one.
+/// One configuration for each stack, and each layer that is named of a stack that does not have its own;
+/// below this cache, if there is one. Where no stack is named, one for each layer.
 fn of_layers(args: &CompareArgs, cache: Option<&str>) -> Result<Vec<StackConfig>> {
     let named: Vec<&str> = args.stack.device.stack.iter().flat_map(|list| list.split(',')).collect();
     // The disk alone is the same whatever the flash is.

@@ -19,10 +19,10 @@ keys! { PARAMS:
     D; SEED;
     GC_FRONTIER: String = choice(&["separate", "shared"]) or "separate",
         "separate: moved pages have blocks of their own; shared: one log with host writes";
-    pub ALLOCATION: String = choice(&["dynamic", "static"]) or "dynamic",
+    ALLOCATION: String = choice(&["dynamic", "static"]) or "dynamic",
         "dynamic: any die with room, round robin; static: the plane that the page number gives";
     ALLOCATION_ORDER;
-    pub FRONTIERS: Option<u32> = int(1, 1 << 20),
+    FRONTIERS: Option<u32> = int(1, 1 << 20),
         "blocks open at once in each log (dynamic allocation); default: one a die, but at most 1/16 of the \
          spare blocks, divided among the streams in use";
     STREAMS: u16 = int(0, 1024) or "0",
@@ -268,10 +268,17 @@ impl Config {
     }
 }
 
-/// Blocks of a log that are open at once, unless `ftl.frontiers` says how many: one for each die, but at most
-/// a sixteenth of the spare blocks.
-pub fn open_blocks(spare_blocks: u64, dies: u64) -> u64 {
+/// Blocks of a log that are open at once where no key says how many: one for each die, but at most a
+/// sixteenth of the spare blocks.
+fn open_blocks(spare_blocks: u64, dies: u64) -> u64 {
     (spare_blocks / 16).clamp(1, dies)
+}
+
+/// Blocks that the only log of a device with so many spare blocks has open at once; `None` where a key says
+/// how many (`ftl.frontiers`, static allocation).
+pub fn open_by_rule(params: &Params, spare_blocks: u64, dies: u64) -> Option<u64> {
+    let is_said = params.get(FRONTIERS).is_some() || params.get(ALLOCATION) == "static";
+    (!is_said).then(|| open_blocks(spare_blocks, dies))
 }
 
 /// Whether pieces are collected as a whole.

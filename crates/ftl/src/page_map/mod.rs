@@ -42,10 +42,7 @@ mod split;
 mod streams;
 
 pub use blocks::{Blocks, ValidPages};
-pub use config::{
-    ALLOCATION, FRONTIERS, GC_ISOLATION, INFO, SLC_BLOCKS, UNIT, open_blocks, reclaim_groups, streams,
-    unit_bytes,
-};
+pub use config::{GC_ISOLATION, INFO, SLC_BLOCKS, UNIT, open_by_rule, reclaim_groups, streams, unit_bytes};
 pub use map::{Ahead, Map};
 
 use crate::error::{BuildResult, FtlBuildError};
