@@ -246,8 +246,10 @@ pub fn fit(
         return fit_cache(configs, needed(first, workloads)?, share);
     }
     let mut all = Vec::new();
+    // A trace is read once for all that keep the same of it.
+    let kept = |config: &StackConfig| (config.files(), config.seen_geometry().page_bytes);
     for (index, config) in configs.iter().enumerate() {
-        let alike = configs[..index].iter().position(|other| other.files() == config.files());
+        let alike = configs[..index].iter().position(|other| kept(other) == kept(config));
         let bytes = alike.map_or_else(|| needed(config, workloads), |index| Ok(all[index]))?;
         all.push(bytes);
     }

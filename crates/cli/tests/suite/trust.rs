@@ -445,6 +445,27 @@ fn stacks_are_compared_on_a_drive_that_a_recording_of_files_fills() {
 }
 
 #[test]
+fn a_drive_is_fitted_alike_whichever_stack_comes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    // A small file takes pages of f2fs that are mapping units of the drive, and whole ones of oftl.
+    let mut trace = "ts_us,op,pid,file,offset,len\n".to_owned();
+    for file in 1..=15_000 {
+        writeln!(trace, "{0},create,1,{file},0,0\n{0},write,1,{file},0,1000", file * 100).unwrap();
+    }
+    std::fs::write(folder.path().join("small.ops.csv"), trace).unwrap();
+    let fitted = |stacks: &str| -> (Value, Value) {
+        let args =
+            ["compare", "small.ops.csv", "--stack", stacks, "-q", "--json", "--format", "ops:files=none"];
+        let output = run(folder.path(), &args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let runs: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (runs[0]["config"]["device"].clone(), runs[0]["notes"].clone())
+    };
+    let (one, other) = (fitted("f2fs,oftl"), fitted("oftl,f2fs"));
+    assert_eq!(one.0, other.0, "{} and {}", one.1, other.1);
+}
+
+#[test]
 fn stores_of_files_settle_and_a_limit_that_cuts_runs_apart_is_told() {
     let folder = tempfile::tempdir().unwrap();
     recording(folder.path(), 500);
