@@ -174,14 +174,9 @@ fn latencies(runs: &[&Run]) -> Option<String> {
     let mut times: Vec<(&Run, f64)> = runs.iter().map(|run| (*run, p99(run))).collect();
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (first, last) = (times[0], times[times.len() - 1]);
-    let time = |(run, ns): (&Run, f64)| {
-        let is_queue = doubts(run, "overrun") || doubts(run, "coarse-time");
-        let why = match what {
-            "writes" if ns == 0.0 => " (they wait in memory to be written)",
-            _ if is_queue && ns > 0.0 => " (much of it in a queue, see below)",
-            _ => "",
-        };
-        Kind::Nanos.show_alone(ns) + why
+    let time = |(run, ns): (&Run, f64)| match what {
+        "writes" if ns == 0.0 => Kind::Nanos.show_alone(ns) + " (they wait in memory to be written)",
+        _ => waited(run, ns),
     };
     Some(if last.1 - first.1 < SAME * last.1 {
         let all = if runs.len() > 1 { " on all" } else { "" };
@@ -191,6 +186,12 @@ fn latencies(runs: &[&Run]) -> Option<String> {
         let (first, last) = (time(first), time(last));
         format!("99 % of the {what} end on {soon} within {first}, on {late} within {last}.")
     })
+}
+
+/// A latency of a run, and whether most of it may be that of a queue.
+fn waited(run: &Run, ns: f64) -> String {
+    let is_queue = ns > 0.0 && (doubts(run, "overrun") || doubts(run, "coarse-time"));
+    Kind::Nanos.show_alone(ns) + if is_queue { " (much of it in a queue, see below)" } else { "" }
 }
 
 /// How long flushes take, where a run waits longer for them than for writes.
@@ -204,14 +205,13 @@ fn flushes(runs: &[&Run]) -> Option<String> {
     }
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let ((first, least, _), (last, most, _)) = (*times.first()?, *times.last()?);
-    let shown = |ns| Kind::Nanos.show_alone(ns);
+    let (soon, late) = (waited(first, least), waited(last, most));
     times.iter().any(|(_, _, is_long)| *is_long).then(|| {
         if most - least < SAME * most {
             let all = if runs.len() > 1 { " on all" } else { "" };
-            format!("Flushes take {} in the mean{all}.", shown(most))
+            format!("Flushes take {late} in the mean{all}.")
         } else {
-            let [soon, late] = [first, last].map(name);
-            format!("Flushes take {} in the mean on {soon}, {} on {late}.", shown(least), shown(most))
+            format!("Flushes take {soon} in the mean on {}, {late} on {}.", name(first), name(last))
         }
     })
 }

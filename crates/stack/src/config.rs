@@ -147,12 +147,26 @@ pub struct StackConfig {
     timing_params: Params,
 }
 
+/// A stack that is named after its directives has no others.
+fn check_directives(stack: &StackKind, merged: &toml::Table) -> Result<()> {
+    let kind = |table| typed::text(table, "directives", "kind");
+    match kind(&stack.preset_table()) {
+        Some(own) if kind(merged).as_ref() != Some(&own) => {
+            let name = stack.info.name;
+            let message = format!("with stack.kind = {name}: expected {own}, or stack.kind = block");
+            Err(shape("directives.kind", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl StackConfig {
     fn check(typed: &toml::Table) -> Result<Self> {
         let stack = take_table(&mut typed.clone(), "stack", "stack")?;
         let stack = kind_of(&Params::check(&STACK, "stack.", &flat("stack.", &stack)?)?);
         let mut table = stack.preset_table();
         typed::merge(&mut table, typed.clone());
+        check_directives(stack, &table)?;
         table.remove("stack");
         let mut device = take_table(&mut table, "device", "device")?;
         let timing = take_table(&mut device, "timing", "device.timing")?;

@@ -1,9 +1,9 @@
 //! A device that fits its workload: small enough that the workload fills it.
 //!
-//! A drive of 128 GiB says nothing of a trace that writes 2 GiB. The device keeps its channels, dies, planes
-//! and pages, and over-provisioning its ratio; it has fewer blocks, and shorter ones where a plane would have
-//! too few of them. The time of an erase is then scaled with the block, so that erasing costs as much for
-//! each byte.
+//! A drive of 128 GiB says nothing of a trace that writes 2 GiB. The device keeps its planes and pages, and
+//! over-provisioning its ratio; it has fewer blocks, and shorter ones where a plane would have too few of
+//! them. The time of an erase is then scaled with the block, so that erasing costs as much for each byte.
+//! Where that is not enough it has fewer dies, then fewer channels, and does less at the same time.
 
 use crate::build::build_subsystem;
 use crate::config::cache::CacheConfig;
@@ -22,6 +22,7 @@ use nandscape_sim::jobs::{is_file, unreadable};
 use nandscape_trace::{BoxReader, OpenOptions, Target, Workload, WorkloadSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::iter;
 
 /// A plane with fewer blocks has too few victims to choose from.
 const FEWEST_BLOCKS: u32 = 32;
@@ -40,6 +41,8 @@ const BEFORE_CHUNKS: &str = "fill";
 const ROUNDED: f64 = 0.95;
 /// Caches are of a multiple of so many bytes, which holds whole sets of every design.
 const CACHE_ROUNDED: u64 = 4 << 20;
+/// Keys that are set even where they stay what they are.
+const ALWAYS: [&str; 2] = ["device.blocks_per_plane", "device.pages_per_block"];
 const FLAG: &str = "--fit";
 /// Where recordings are read that need no place yet.
 const NOWHERE: Room = Room { bytes: 0, page_bytes: 4096 };
@@ -270,7 +273,7 @@ pub fn fit(
     let filled = touched as f64 / found.capacity as f64;
     let mut emptier = String::new();
     if filled < ROUNDED * share {
-        emptier = format!(" (asked for were {:.0} %, {})", share * 100.0, Size::fewer_dies(first));
+        emptier = format!(" (asked for were {:.0} %, {})", share * 100.0, Size::no_smaller(first));
     }
     let tightest = &configs[found.tightest];
     let does = if tightest.stores_objects() { "has at its fullest" } else { "touches" };
@@ -317,7 +320,7 @@ fn fit_cache(configs: &[StackConfig], touched: u64, share: f64) -> Result<Fitted
             emptier = format!(
                 " (it fills {:.0} % of that: less, {})",
                 wanted as f64 / found.capacity as f64 * 100.0,
-                Size::fewer_dies(first)
+                Size::no_smaller(first)
             );
         }
         let capacity = format_bytes(found.capacity);
@@ -339,10 +342,42 @@ fn refused(message: impl Into<String>) -> RunError {
     shape(FLAG, message).into()
 }
 
-/// A size of the device.
-struct Size {
+/// What of the device's shape is made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    channels: u32,
+    dies_per_channel: u32,
     blocks: u32,
     pages: u32,
+}
+
+impl Shape {
+    /// Half the dies of a channel, or else half the channels.
+    fn with_half_the_dies(self) -> Option<Self> {
+        if self.dies_per_channel > 1 {
+            Some(Self { dies_per_channel: self.dies_per_channel / 2, ..self })
+        } else {
+            (self.channels > 1).then_some(Self { channels: self.channels / 2, ..self })
+        }
+    }
+
+    fn dies(self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+
+    fn keys(self) -> [(&'static str, u32); 4] {
+        [
+            ("device.channels", self.channels),
+            ("device.dies_per_channel", self.dies_per_channel),
+            ("device.blocks_per_plane", self.blocks),
+            ("device.pages_per_block", self.pages),
+        ]
+    }
+}
+
+/// A size of the device.
+struct Size {
+    shape: Shape,
     /// Logical capacity of the configuration that has the least room to spare, in bytes.
     capacity: u64,
     tightest: usize,
@@ -350,12 +385,12 @@ struct Size {
 }
 
 impl Size {
-    /// So many blocks for configurations that want so many bytes.
-    fn of(configs: &[StackConfig], wanted: &[u64], blocks: u32, pages: u32) -> Result<Self, RunError> {
-        let mut size = Self { blocks, pages, capacity: 0, tightest: 0, is_enough: true };
+    /// So large a device for configurations that want so many bytes.
+    fn of(configs: &[StackConfig], wanted: &[u64], shape: Shape) -> Result<Self, RunError> {
+        let mut size = Self { shape, capacity: 0, tightest: 0, is_enough: true };
         let mut fullest = -1.0;
         for (index, (config, wanted)) in configs.iter().zip(wanted).enumerate() {
-            let capacity = capacity(config, blocks, pages)?;
+            let capacity = capacity(config, shape)?;
             let filled = *wanted as f64 / capacity as f64;
             size.is_enough &= capacity >= (*wanted).max(1);
             if filled > fullest {
@@ -365,62 +400,106 @@ impl Size {
         Ok(size)
     }
 
+    /// Whether what one configuration wants fills it.
+    fn is_filled(&self, wanted: &[u64]) -> bool {
+        wanted[self.tightest] as f64 >= ROUNDED * self.capacity as f64
+    }
+
     /// The keys that make the device of this configuration so large, and what that changes, in words.
     fn keys(&self, config: &StackConfig) -> (Vec<(&'static str, String)>, String) {
-        let mut sets = vec![
-            ("device.blocks_per_plane", self.blocks.to_string()),
-            ("device.pages_per_block", self.pages.to_string()),
-        ];
-        let mut words =
-            format!("with {} blocks a plane instead of {}", self.blocks, config.geometry.blocks_per_plane);
-        let whole = config.geometry.pages_per_block;
+        let (shape, whole) = (self.shape, whole(config));
+        let mut words = format!("with {} blocks a plane instead of {}", shape.blocks, whole.blocks);
+        let mut sets: Vec<(&str, String)> = (shape.keys().into_iter().zip(whole.keys()))
+            .filter(|((key, of), (_, whole))| of != whole || ALWAYS.contains(key))
+            .map(|((key, of), _)| (key, of.to_string()))
+            .collect();
         let erase = config.value("device.timing.erase").and_then(|text| parse_time_ns(&text).ok());
-        if let Some(erase) = erase.filter(|_| self.pages < whole) {
-            let scaled = erase * u64::from(self.pages) / u64::from(whole);
+        if let Some(erase) = erase.filter(|_| shape.pages < whole.pages) {
+            let scaled = erase * u64::from(shape.pages) / u64::from(whole.pages);
             sets.push(("device.timing.erase", format!("{scaled}ns")));
             let _ = write!(
                 words,
-                ", blocks of {} pages instead of {whole} and erases of {} us instead of {} us",
-                self.pages,
+                ", blocks of {} pages instead of {} and erases of {} us instead of {} us",
+                shape.pages,
+                whole.pages,
                 scaled / 1000,
                 erase / 1000
+            );
+        }
+        if shape.dies() < whole.dies() {
+            let _ = write!(
+                words,
+                ", and {} dies instead of {}, so that it does less at the same time",
+                shape.dies(),
+                whole.dies()
             );
         }
         (sets, words)
     }
 
     /// Why it is not smaller.
-    fn fewer_dies(config: &StackConfig) -> String {
+    fn no_smaller(config: &StackConfig) -> String {
         format!(
-            "which takes a device of fewer dies: a plane has at least {FEWEST_BLOCKS} blocks of {} pages",
+            "which takes a smaller device: a plane has at least {FEWEST_BLOCKS} blocks of {} pages",
             fewest_pages(config)
         )
     }
 }
 
+fn whole(config: &StackConfig) -> Shape {
+    let whole = config.geometry;
+    Shape {
+        channels: whole.channels,
+        dies_per_channel: whole.dies_per_channel,
+        blocks: whole.blocks_per_plane,
+        pages: whole.pages_per_block,
+    }
+}
+
 /// The smallest size that offers each configuration as many bytes as it wants.
 fn smallest(configs: &[StackConfig], wanted: &[u64]) -> Result<Size, RunError> {
-    let whole = configs[0].geometry;
-    let mut pages = whole.pages_per_block;
-    // Shorter blocks, until a plane has enough of them.
-    let fewest = fewest_pages(&configs[0]);
-    let enough = whole.blocks_per_plane.clamp(FEWEST_BLOCKS, ENOUGH_BLOCKS);
-    while pages / 2 >= fewest && Size::of(configs, wanted, enough, pages)?.is_enough {
-        pages /= 2;
+    let of = |shape| Size::of(configs, wanted, shape);
+    let mut shape = whole(&configs[0]);
+    // Shorter blocks, if a plane has enough of them; from the shortest up, since small devices build soon.
+    let enough = shape.blocks.clamp(FEWEST_BLOCKS, ENOUGH_BLOCKS);
+    let halves = iter::successors(Some(shape.pages), |pages| Some(pages / 2));
+    let shorter: Vec<u32> = halves.take_while(|pages| *pages >= fewest_pages(&configs[0])).skip(1).collect();
+    for &pages in shorter.iter().rev() {
+        if of(Shape { blocks: enough, pages, ..shape })?.is_enough {
+            shape.pages = pages;
+            break;
+        }
     }
-    let of = |blocks| Size::of(configs, wanted, blocks, pages);
+    shape.blocks = FEWEST_BLOCKS;
+    let mut found = of(shape)?;
+    while found.is_enough
+        && !found.is_filled(wanted)
+        && let Some(half) = shape.with_half_the_dies()
+    {
+        let half = of(half)?;
+        if half.is_enough {
+            (shape, found) = (half.shape, half);
+            continue;
+        }
+        // As many blocks in all, which is smaller if some of the other ones are open.
+        let as_many = of(Shape { blocks: 2 * FEWEST_BLOCKS, ..half.shape })?;
+        if as_many.is_enough {
+            (shape, found) = (half.shape, as_many);
+        }
+        break;
+    }
     let mut low = FEWEST_BLOCKS;
-    let mut found = of(low)?;
     while !found.is_enough {
-        (low, found) = (found.blocks, of(found.blocks * 2)?);
+        (low, shape.blocks) = (found.shape.blocks, found.shape.blocks * 2);
+        found = of(shape)?;
     }
     // `found` offers enough, `low` does not unless it is the least.
-    while low + 1 < found.blocks {
-        let middle = of(low.midpoint(found.blocks))?;
+    while low + 1 < found.shape.blocks {
+        let middle = of(Shape { blocks: low.midpoint(found.shape.blocks), ..shape })?;
         if middle.is_enough {
             found = middle;
         } else {
-            low = middle.blocks;
+            low = middle.shape.blocks;
         }
     }
     Ok(found)
@@ -434,15 +513,19 @@ fn fewest_pages(config: &StackConfig) -> u32 {
 
 /// The logical capacity of a configuration with so many blocks, with a cache that of its flash; 0 if it is
 /// too small for the configuration or its cache.
-fn capacity(config: &StackConfig, blocks: u32, pages: u32) -> Result<u64, RunError> {
+fn capacity(config: &StackConfig, shape: Shape) -> Result<u64, RunError> {
+    let whole = whole(config);
     let mut typed = Typed::new();
     typed.merge_text("the configuration", &config.to_toml())?;
-    typed.set("device.blocks_per_plane", &blocks.to_string())?;
-    typed.set("device.pages_per_block", &pages.to_string())?;
+    for (key, count) in shape.keys() {
+        typed.set(key, &count.to_string())?;
+    }
     let subsystem = match typed.check().and_then(|config| build_subsystem(&config)) {
         Ok(subsystem) => subsystem,
         // Not even the reserve has room, which more blocks put right; or nothing does.
-        Err(error) if blocks >= config.geometry.blocks_per_plane => return Err(error.into()),
+        Err(error) if shape.blocks >= whole.blocks && shape.dies() == whole.dies() => {
+            return Err(error.into());
+        }
         Err(_) => return Ok(0),
     };
     Ok(match config.cache {

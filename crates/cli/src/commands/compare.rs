@@ -73,10 +73,7 @@ fn fitted(args: &CompareArgs, assumed: DefaultDrive) -> Result<(Vec<StackConfig>
     } else if is_any {
         args.stack.device.stack = Some(TWO_DRIVES.to_owned());
     }
-    let configs = configs_of(&args)?;
-    let fitted = fit(&configs, &args.workloads, share_of(share)?, args.stack.says_precondition())?;
-    let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
-    args.stack.device.sets.extend(pairs);
+    let mut configs = configs_of(&args)?;
     // Unless something was said of streams.
     if assumed == DefaultDrive::Filled && is_any && !sets(&args, "host.") && !sets(&args, "ftl.streams") {
         let by = match said(&configs[0], &args.workloads)? {
@@ -88,8 +85,12 @@ fn fitted(args: &CompareArgs, assumed: DefaultDrive) -> Result<(Vec<StackConfig>
             let (without, with) = if is_one { ("block", "block") } else { (TWO_DRIVES, "block:ftl.op=0.07") };
             args.ftl.clear();
             args.stack.device.stack = Some(format!("{without},{with}{STREAMS}{by}"));
+            configs = configs_of(&args)?;
         }
     }
+    let fitted = fit(&configs, &args.workloads, share_of(share)?, args.stack.says_precondition())?;
+    let pairs = fitted.sets.into_iter().map(|(key, value)| format!("{key}={value}"));
+    args.stack.device.sets.extend(pairs);
     Ok((configs_of(&args)?, Some(fitted.note + &assumed.note())))
 }
 

@@ -445,6 +445,23 @@ fn stacks_are_compared_on_a_drive_that_a_recording_of_files_fills() {
 }
 
 #[test]
+fn a_small_trace_gets_a_drive_of_fewer_dies() {
+    let folder = folder((0..40_000).map(|i| (i * 2_000, 'W', scattered(i, 4_000))));
+    let output = run(folder.path(), &["compare", "trace.csv", "-q", "--json"]);
+    let runs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    for run in &runs {
+        let device = &run["config"]["device"];
+        let dies = device["channels"].as_u64().unwrap() * device["dies_per_channel"].as_u64().unwrap();
+        let note = run["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
+        assert!(dies < 8 && note.contains(&format!(", and {dies} dies instead of 32")), "{note}");
+        assert!(run["waf"].as_f64() > Some(1.5), "{run}");
+    }
+    let usable = runs.iter().map(|run| run["cost"]["usable_bytes"].as_f64().unwrap());
+    let filled = 4_000.0 * 4096.0 / usable.fold(f64::MAX, f64::min);
+    assert!((0.855..=0.9).contains(&filled), "{filled}");
+}
+
+#[test]
 fn a_drive_is_fitted_alike_whichever_stack_comes_first() {
     let folder = tempfile::tempdir().unwrap();
     // A small file takes pages of f2fs that are mapping units of the drive, and whole ones of oftl.

@@ -23,6 +23,11 @@ const NAMES: [&str; 11] = [
     "stack.kind",
 ];
 
+/// The value of a key in a table of the configuration, if it is a plain one.
+pub(super) fn text(tables: &toml::Table, name: &str, key: &str) -> Option<String> {
+    text_of(name, tables.get(name)?.get(key)?).ok()
+}
+
 /// Configuration as typed: nested tables.
 #[derive(Clone, Debug, Default)]
 pub struct Typed {
@@ -86,9 +91,6 @@ impl Typed {
     /// The number of zones that a preset gives is that of the whole device.
     fn scale_zones(&mut self) -> Result<()> {
         let key = "zone.count";
-        let text = |table: &toml::Table, name: &str, key: &str| -> Option<String> {
-            text_of(name, table.get(name)?.get(key)?).ok()
-        };
         let count = text(&self.table, "zone", "count");
         let preset = text(&self.table, "device", "preset");
         let preset = preset.and_then(|name| PRESETS.iter().find(|preset| preset.info.name == name));

@@ -138,6 +138,8 @@ fn what_contradicts_a_stack_is_refused_by_its_key() {
     for (stack, sets, key) in [
         ("zone", &["ftl.kind=page-map"][..], "ftl.kind"),
         ("block", &["ftl.kind=zone-map"], "--stack zone-map"),
+        ("fdp", &["directives.kind=streams"], "directives.kind: with stack.kind = fdp: expected fdp, or"),
+        ("streams", &["directives.kind=none"], "expected streams, or stack.kind = block"),
         ("zone", &["sets.layout=vertical"], "[sets]"),
         ("zone", &["device.compression=0.5"], "device.compression"),
         ("zone", &["zone.capacity=1000"], "zone.capacity"),
