@@ -74,8 +74,9 @@ fn again(nand: Nand<ObjectOob>) -> (CrashDevice<ObjectOob>, Handle<ObjectOob>) {
 }
 
 /// Writes objects, deletes old ones without a flush, and cuts the power after each, while blocks fail until
-/// too few are free and each deletion makes room at once: whether each object is whole or gone then.
-fn stay_whole(sabotage: Sabotage) -> bool {
+/// too few are free and each deletion makes room at once: whether each object is whole or gone then. So many
+/// objects are there at a time.
+fn stay_whole(objects: u64, sabotage: Sabotage) -> bool {
     let keys = params(&[("sync", "true"), ("op", "0.05"), ("window", "4")]);
     let plan = FaultPlan { erase: 0.2, ..FaultPlan::default() };
     let (device, handle) = CrashDevice::new(nand(), Buffer::None, &plan, false);
@@ -89,12 +90,12 @@ fn stay_whole(sabotage: Sabotage) -> bool {
             break;
         }
         // One that has left the update window.
-        let Some(old) = u64::checked_sub(id, 34).filter(|old| *old > 0) else { continue };
+        let Some(old) = u64::checked_sub(id, objects).filter(|old| *old > 0) else { continue };
         let before = find(&mut store, old).unwrap();
         if ask(&mut store, ObjectCommand::Delete { object: ObjectId(old) }).is_err() {
             break;
         }
-        let mut cut = open(again(handle.nand()).0, &keys, sabotage).unwrap();
+        let Ok(mut cut) = open(again(handle.nand()).0, &keys, sabotage) else { return false };
         if !find(&mut cut, old).is_ok_and(|found| found.is_none() || found == before) {
             return false;
         }
@@ -106,8 +107,12 @@ fn stay_whole(sabotage: Sabotage) -> bool {
 
 #[test]
 fn what_is_deleted_without_a_flush_is_whole_or_gone() {
-    assert!(stay_whole(Sabotage::None));
-    assert!(!stay_whole(Sabotage::ForgottenDeletions), "the fault is not noticed");
+    let all = 24..=32;
+    for objects in all.clone() {
+        assert!(stay_whole(objects, Sabotage::None), "{objects} objects");
+    }
+    let is_noticed = all.map(|objects| !stay_whole(objects, Sabotage::ForgottenDeletions));
+    assert!(is_noticed.filter(|is_noticed| *is_noticed).count() > 4, "the fault is not noticed");
 }
 
 /// Cuts the power at a program or erase, starts again, deletes an object, flushes, and starts once more:

@@ -188,6 +188,32 @@ fn compression_saves_programs_of_parts_of_pages() {
     assert_eq!(programs(&[sync, ("compress", "true")], &noise), programs(&[sync], &noise));
 }
 
+/// Metadata that was written behind its data says where that is: the end of a window does not write it again.
+#[test]
+fn metadata_is_written_once_for_each_flush() {
+    const OBJECTS: u64 = 40;
+    let (device, _) = CrashDevice::new(nand(), Buffer::None, &FaultPlan::default(), false);
+    let mut store = open(device, &params(&[("window", "4")]), Sabotage::None).unwrap();
+    let extensions = |store: &Store| store.inspect().objects().unwrap().on_flash.unwrap().window_extensions;
+    let programs = |store: &Store| store.inspect().device(0).tally().totals.programs;
+    let before = (extensions(&store), programs(&store));
+    for object in (1..=OBJECTS).map(ObjectId) {
+        let extent = Extent::new(0, 3 * 512 + 100);
+        let write = ObjectCommand::Write { object, extent, hint: None };
+        let create = ObjectCommand::Create { object, hint: Hint::NONE };
+        store.submit(0, create.into(), Payload::None, SimTime::ZERO).unwrap();
+        store.submit(0, write.into(), Payload::Write(&[7; 3 * 512 + 100]), SimTime::ZERO).unwrap();
+        store
+            .submit(0, ObjectCommand::Flush { object: Some(object) }.into(), Payload::None, SimTime::ZERO)
+            .unwrap();
+    }
+    let (extensions, programs) = (extensions(&store) - before.0, programs(&store) - before.1);
+    assert!(extensions >= 4, "{extensions} windows");
+    // Three pages of data and one of metadata; two roots, each one page, and a few pages of the log.
+    let system = programs - 4 * OBJECTS;
+    assert!(system <= 7 * extensions, "{system} pages for {extensions} windows");
+}
+
 /// Whatever fills the store meanwhile, over a restart, in parts of pages and whole ones.
 #[test]
 fn what_is_reserved_can_be_written_in_a_full_store() {
