@@ -11,6 +11,7 @@ use super::program::{Page, Write};
 use nandscape_core::{
     Cause, FlashDevice, FlashError, FtlError, NamespaceError, NamespaceResult, Ppn, SimTime, Token,
 };
+use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 
 /// A data page that is to be programmed.
@@ -115,15 +116,16 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         let of_metadata = metadata.as_ref().map_or(0, |(leaves, parts)| leaves.len() as u32 + parts);
         self.counts.flash.writes += u64::from(!pages.is_empty()) + u64::from(with_metadata);
         pages.reverse();
-        let left = pages.len() as u32 + of_metadata;
-        let write = self.begin(self.together(left), at);
-        Ok(Some(Flush { pages, metadata, left, write, size: object.size }))
+        let data = pages.len() as u32;
+        let write = self.begin(self.together(data, data + of_metadata), at);
+        Ok(Some(Flush { pages, metadata, left: data + of_metadata, write, size: object.size }))
     }
 
-    /// Of an object that is larger than a window, pages of a window's size are written together.
-    const fn together(&self, left: u32) -> u32 {
+    /// Pages of an object that are written together, of so many that are left: where their data is larger
+    /// than a window, of a window's size; the last ones with the metadata.
+    const fn together(&self, data: u32, left: u32) -> u32 {
         let most = self.config.window * self.blocks.pages;
-        if left > 2 * most { most } else { left }
+        if data > 2 * most { most } else { left }
     }
 
     /// Programs pages of an object, at most so many of its data. Whether that was all; what cannot be written
@@ -148,9 +150,10 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
 
     fn write_pages(&mut self, object: &mut Object, flush: &mut Flush, most: u32) -> NamespaceResult<bool> {
         for _ in 0..most {
+            let data = flush.pages.len() as u32;
             let Some(page) = flush.pages.last_mut() else { break };
             if flush.write.is_complete() {
-                flush.write = self.begin(self.together(flush.left), flush.write.at);
+                flush.write = self.begin(self.together(data, flush.left), flush.write.at);
             }
             self.write_data(object, page, &mut flush.write)?;
             flush.left -= 1;
@@ -158,9 +161,6 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         }
         if !flush.pages.is_empty() {
             return Ok(false);
-        }
-        if flush.write.is_complete() && flush.left > 0 {
-            flush.write = self.begin(flush.left, flush.write.at);
         }
         if let Some(metadata) = flush.metadata.take() {
             self.write_metadata(object, metadata, &mut flush.write)?;
@@ -197,19 +197,26 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
             object.needs_meta = true;
         }
         let mut plain = object.diffs.plain_bytes();
+        let mut by_size = Vec::new();
         while plain > 0 {
             let room = self.sizes.diff_room(object.record_bytes(&self.sizes));
-            let bytes = object.diffs.stored_bytes(self.sizes.compression);
+            let bytes = match self.sizes.compression {
+                Compression::Off => plain,
+                packed => object.diffs.stored_bytes(packed),
+            };
             if self.config.diffs && bytes <= room {
                 break;
             }
+            if by_size.is_empty() {
+                by_size = pages_by_size(object);
+            }
             // To compress what is left after each page would take long: as much goes as should be enough.
             let goal = match self.sizes.compression {
-                Compression::Off => plain - 1,
+                Compression::Off => (plain - 1).min(page_bytes.into()),
                 Compression::Lz4 | Compression::Share(_) => plain * room / bytes.max(room + 1),
             };
             while plain > goal {
-                let whole = merged(object);
+                let whole = merged(object, by_size.pop().expect("a page for what is left"));
                 plain -= Diffs::plain_bytes_of(&whole.patch);
                 pages.push(whole);
             }
@@ -386,11 +393,17 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     }
 }
 
-/// The page with the most bytes of differences, which is to be programmed.
-fn merged(object: &mut Object) -> Whole {
-    let most = |(page, patch): &(&u32, &Patch)| (patch.covered(), std::cmp::Reverse(**page));
-    let page = *object.diffs.iter().max_by_key(most).expect("there are differences").0;
-    let patch = object.diffs.change().remove(&page).expect("it was found");
+/// Pages with differences, those with the most bytes last.
+fn pages_by_size(object: &Object) -> Vec<u32> {
+    let mut pages: Vec<_> =
+        object.diffs.iter().map(|(page, patch)| (patch.covered(), Reverse(*page))).collect();
+    pages.sort_unstable();
+    pages.into_iter().map(|(_, Reverse(page))| page).collect()
+}
+
+/// A page with differences, which is to be programmed.
+fn merged(object: &mut Object, page: u32) -> Whole {
+    let patch = object.diffs.change().remove(&page).expect("it has differences");
     let old = object.layout.set(page, PLANNED);
     Whole { page, old, patch, is_merged: true, below: None }
 }

@@ -144,6 +144,45 @@ fn what_follows_an_incomplete_write_is_kept() {
     assert!(cuts.clone().any(|at| !stays_deleted(at, Sabotage::LeavesGaps)), "the fault is not noticed");
 }
 
+/// Pages of an object that lie so far apart that each has a layout page of its own, more of them than a window
+/// has pages, are flushed; the power is cut at every program and erase. Each is there as it was written, or
+/// not yet.
+#[test]
+fn an_object_with_more_layout_pages_than_a_window_survives_every_cut() {
+    const PAGES: u64 = 40;
+    const APART: u64 = 1 << 16;
+    let keys = params(&[("window", "2")]);
+    let object = ObjectId(1);
+    let mut ends = 0;
+    for at in 1.. {
+        let cut = FaultPlan { power_cut: Some(PowerCut { at, is_torn: true }), ..FaultPlan::default() };
+        let (device, handle) = CrashDevice::new(nand(), Buffer::None, &cut, false);
+        let Ok(mut store) = open(device, &keys, Sabotage::None) else { continue };
+        let made = ask(&mut store, ObjectCommand::Create { object, hint: Hint::NONE });
+        let mut is_flushed = made.is_ok() && ask(&mut store, ObjectCommand::Flush { object: None }).is_ok();
+        let is_made = is_flushed;
+        for page in 0..PAGES {
+            let extent = Extent::new(page * APART, 512);
+            let write = ObjectCommand::Write { object, extent, hint: None };
+            is_flushed &= store.submit(0, write.into(), Payload::Write(&[7; 512]), SimTime::ZERO).is_ok();
+        }
+        is_flushed &= ask(&mut store, ObjectCommand::Flush { object: None }).is_ok();
+        let mut store = open(again(handle.nand()).0, &keys, Sabotage::None).unwrap();
+        for page in (0..PAGES).filter(|_| is_made) {
+            // Behind the end nothing is read.
+            let mut data = [0; 512];
+            let read = ObjectCommand::Read { object, extent: Extent::new(page * APART, 512) };
+            store.submit(0, read.into(), Payload::Read(&mut data), SimTime::ZERO).unwrap();
+            assert!(data == [7; 512] || (data == [0; 512] && !is_flushed), "cut at {at}, page {page}");
+        }
+        ends += u64::from(is_flushed);
+        if ends > 2 {
+            assert!(at > 2 * PAGES, "{at} cuts");
+            return;
+        }
+    }
+}
+
 /// Rots a bit of each page in turn after a loss of power: of its data, or of its back pointer. What was
 /// flushed is as it was or an error, of the object or of the start; it is never an earlier version.
 #[test]
