@@ -14,8 +14,9 @@ use crate::keys::shape;
 use crate::kinds::{dm_zoned, host_ftl};
 use crate::options::open_options;
 use crate::recordings;
+use nandscape_core::ranges::Ranges;
 use nandscape_core::units::{format_bytes, parse_time_ns};
-use nandscape_core::{TraceError, TraceOp};
+use nandscape_core::{IoRecord, TraceError, TraceOp};
 use nandscape_jobs::JobFile;
 use nandscape_sim::Room;
 use nandscape_sim::jobs::{is_file, unreadable};
@@ -162,29 +163,34 @@ fn live(config: &StackConfig, workload: &str) -> Result<u64, RunError> {
         return Err(refused(format!("workload '{workload}' {why}")));
     }
     let page = u64::from(config.seen_geometry().page_bytes);
-    let cost = |size: u64| size.next_multiple_of(page) + page;
     let target = Target { files: config.files(), ..Target::NONE };
-    let (mut sizes, mut live, mut most) = (HashMap::new(), 0, 0);
+    let mut objects: HashMap<u32, Ranges<()>> = HashMap::new();
+    let (mut live, mut most) = (0, 0);
     for record in nandscape_trace::open(workload, &open_options(config), target)? {
-        let record = record?;
-        let size = match record.op {
-            TraceOp::ObjectCreate => 0,
-            TraceOp::ObjectWrite => {
-                let end = record.offset.saturating_add(record.len);
-                end.max(sizes.get(&record.volume).copied().unwrap_or(0))
-            }
-            TraceOp::ObjectTruncate => record.offset,
-            TraceOp::ObjectDelete => {
-                live -= sizes.remove(&record.volume).map_or(0, cost);
-                continue;
-            }
-            _ => continue,
-        };
-        let before = sizes.insert(record.volume, size).map_or(0, cost);
-        live = live - before + cost(size);
+        let IoRecord { op, volume, offset, len, .. } = record?;
+        if op == TraceOp::ObjectDelete {
+            live -= objects.remove(&volume).map_or(0, |mut pages| 1 + taken(&mut pages, 0, u64::MAX));
+            continue;
+        }
+        let end = offset.saturating_add(len);
+        let pages = objects.entry(volume).or_insert_with(|| {
+            live += 1;
+            Ranges::default()
+        });
+        match op {
+            TraceOp::ObjectWrite => live += pages.fill(offset / page, end.div_ceil(page), ()),
+            TraceOp::ObjectTruncate => live -= taken(pages, offset.div_ceil(page), u64::MAX),
+            TraceOp::ObjectPunch => live -= taken(pages, offset.div_ceil(page), end / page),
+            _ => {}
+        }
         most = live.max(most);
     }
-    Ok(most)
+    Ok(most * page)
+}
+
+/// Takes pages away; how many there were.
+fn taken(pages: &mut Ranges<()>, from: u64, end: u64) -> u64 {
+    iter::from_fn(|| pages.take(from, end.max(from))).map(|(from, end)| end - from).sum()
 }
 
 /// Bytes that the largest of these workloads needs on a device.
@@ -429,7 +435,7 @@ impl Size {
         if shape.dies() < whole.dies() {
             let _ = write!(
                 words,
-                ", and {} dies instead of {}, so that it does less at the same time",
+                ", and {} of {} dies, so that it does less at the same time",
                 shape.dies(),
                 whole.dies()
             );

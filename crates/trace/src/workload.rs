@@ -256,12 +256,15 @@ impl Inner {
             Some(limit) => Box::new(Limit::new(reader, limit)),
             None => reader,
         };
-        let has_blocks = self.target.capacity_bytes > 0 && self.target.files != Below::Objects;
+        // A dense space is made of blocks before there is a device.
+        let has_blocks = self.target.files != Below::Objects
+            && (self.target.capacity_bytes > 0 || self.options.remap_dense);
         // Generators know what they are for.
         if !has_blocks || matches!(*self.source, Source::Generator { .. }) {
             return Ok(reader);
         }
-        Ok(Box::new(Placed::new(reader, self.target)))
+        let volume_bytes = self.settings().volume_bytes;
+        Ok(Box::new(Placed::new(reader, Target { volume_bytes, ..self.target })))
     }
 
     /// Everything but the repetition.

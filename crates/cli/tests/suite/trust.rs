@@ -453,7 +453,7 @@ fn a_small_trace_gets_a_drive_of_fewer_dies() {
         let device = &run["config"]["device"];
         let dies = device["channels"].as_u64().unwrap() * device["dies_per_channel"].as_u64().unwrap();
         let note = run["notes"].as_array().unwrap().last().unwrap().as_str().unwrap();
-        assert!(dies < 8 && note.contains(&format!(", and {dies} dies instead of 32")), "{note}");
+        assert!(dies < 8 && note.contains(&format!(", and {dies} of 32 dies")), "{note}");
         assert!(run["waf"].as_f64() > Some(1.5), "{run}");
     }
     let usable = runs.iter().map(|run| run["cost"]["usable_bytes"].as_f64().unwrap());
