@@ -95,7 +95,10 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
     /// The device does something that it should not: nothing is written any more.
     #[cold]
     pub(super) fn failed(&mut self, error: FlashError) -> NamespaceError {
-        self.stopped.get_or_insert("the flash failed");
+        self.stopped.get_or_insert(match error {
+            FlashError::ReadOnly { reason } => reason,
+            _ => "the flash failed",
+        });
         FtlError::Flash(error).into()
     }
 

@@ -144,9 +144,9 @@ fn what_follows_an_incomplete_write_is_kept() {
     assert!(cuts.clone().any(|at| !stays_deleted(at, Sabotage::LeavesGaps)), "the fault is not noticed");
 }
 
-/// Pages of an object that lie so far apart that each has a layout page of its own, more of them than a window
-/// has pages, are flushed; the power is cut at every program and erase. Each is there as it was written, or
-/// not yet.
+/// Pages of an object that lie so far apart that each has a layout page of its own, more of them than a
+/// window has pages, are flushed; the power is cut at every program and erase. Each is there as it was
+/// written, or not yet.
 #[test]
 fn an_object_with_more_layout_pages_than_a_window_survives_every_cut() {
     const PAGES: u64 = 40;
