@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{fmt, io};
 
 /// The file system behind a mount.
@@ -33,6 +33,13 @@ pub struct Served {
 
 /// A file in messages: it may have several names, or none.
 struct Number(INodeNo);
+
+/// The time that the kernel sent. Of times before 1970 the library takes the nanoseconds, which count upwards
+/// from the second, for a part of what is before that second.
+fn as_sent(time: SystemTime) -> SystemTime {
+    let before = UNIX_EPOCH.duration_since(time).unwrap_or_default();
+    time + 2 * Duration::from_nanos(before.subsec_nanos().into())
+}
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,7 +196,7 @@ impl Filesystem for Served {
     ) {
         let now = SystemTime::now();
         let time = |change: TimeOrNow| match change {
-            TimeOrNow::SpecificTime(time) => time,
+            TimeOrNow::SpecificTime(time) => as_sent(time),
             TimeOrNow::Now => now,
         };
         let mode = mode.map(|mode| (mode & 0o7777) as u16);

@@ -9,11 +9,12 @@ use nandscape_stack::{Typed, build_storing};
 use rustix::fs::{CWD, FallocateFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 fn engine() -> Arc<Engine> {
     engine_of("zone-files")
@@ -276,6 +277,19 @@ fn a_removed_directory_that_is_open_is_empty_and_has_no_links() {
         dir.sync_all().unwrap();
         let inside = rustix::fs::openat(&dir, "x", rustix::fs::OFlags::CREATE, 0o600.into()).map(drop);
         assert_eq!(inside, Err(Errno::NOENT));
+    }
+}
+
+#[test]
+fn times_before_1970_are_kept_with_their_nanoseconds() {
+    let served = tempfile::tempdir().unwrap();
+    let Some(_mount) = mount(&engine(), served.path(), OPTIONS) else { return };
+    let file = File::create(served.path().join("old")).unwrap();
+    for nanoseconds in [0, 1, 250_000_000, 1_000_000_000, 1_500_000_000, 86_400_999_999_999] {
+        let time = UNIX_EPOCH - Duration::from_nanos(nanoseconds);
+        file.set_times(FileTimes::new().set_modified(time).set_accessed(time)).unwrap();
+        let found = file.metadata().unwrap();
+        assert_eq!((found.modified().unwrap(), found.accessed().unwrap()), (time, time), "{nanoseconds}");
     }
 }
 
