@@ -134,6 +134,9 @@ pub fn stop_on_ctrl_c() -> Result<()> {
 /// How long the end of a server waits for the reader of its last messages.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The exit code of a server that panicked, as Rust has it.
+const PANICKED: i32 = 101;
+
 /// Where a server prints to: stderr and stdout, each from a thread of its own.
 #[derive(Debug)]
 struct Server {
@@ -177,7 +180,9 @@ impl Console {
         self.result(&serde_json::to_string_pretty(value).expect("plain data"))
     }
 
-    /// From now on this process is a server: nothing that it prints is waited for. A panic is a message, too.
+    /// From now on this process is a server: nothing that it prints is waited for. A panic is a message, too,
+    /// and the end: nobody goes on with what a thread left half done. What was acknowledged is kept, as if
+    /// the process had been killed.
     pub fn serve(self) -> Result<()> {
         let failed = |error: std::io::Error| Failure::run(format!("cannot print: {error}"));
         let file = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(std::fs::File::from);
@@ -194,6 +199,7 @@ impl Console {
             let name = thread.name().unwrap_or("unnamed");
             server.messages.push(log::message(&format!("thread '{name}' {panic}")));
             server.messages.drain(LAST_WORDS);
+            std::process::exit(PANICKED);
         }));
         Ok(())
     }

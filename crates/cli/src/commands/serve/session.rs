@@ -16,7 +16,7 @@ use nandscape_engine::{Background, Clock, Engine, RecordingStat, Stat, Stop};
 use nandscape_http::{Http, HttpError};
 use nandscape_stack::{ImageHandle, StackConfig, Storage, Stored, storing};
 use nandscape_volumes::{CacheFile, CacheFileError, CacheStat, Handle, Serving, cache_in_memory, open_cache};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -54,7 +54,7 @@ impl Session {
     /// Builds the stack that the arguments describe; the image of one that `is_read_only` is not changed. The
     /// front end is given the name of a stack that stores files, or none, to `check` before anything is
     /// opened or made.
-    /// From here on SIGINT and SIGTERM ask for the end; a second one ends the process at once, as a
+    /// From here on SIGINT, SIGTERM and SIGHUP ask for the end; a second one ends the process at once, as a
     /// loss of power would.
     pub fn start(
         args: &ServeArgs,
@@ -380,15 +380,29 @@ fn stop_on_signals() -> Result<Arc<Stop>> {
     let stop = Arc::new(Stop::new());
     let stopped = Arc::clone(&stop);
     let failed = |error: std::io::Error| Failure::run(format!("cannot wait for signals: {error}"));
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    // Whoever is to outlive its terminal ignores that signal, as nohup does.
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)).map_err(failed)?;
     let wait = move || {
         for signal in signals.forever() {
             if stopped.is_requested() {
                 std::process::exit(128 + signal);
             }
-            stopped.request(if signal == SIGINT { "interrupted" } else { "terminated" });
+            stopped.request(match signal {
+                SIGINT => "interrupted",
+                SIGHUP => "the terminal was closed",
+                _ => "terminated",
+            });
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
     Ok(stop)
+}
+
+/// Whether this process was started to ignore a signal.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
