@@ -32,7 +32,7 @@ pub const ENTRY: FrontEnd = FrontEnd {
 fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
     let sector = sector(&args.sector)?;
     let memory_bytes = memory(&args.stack, LEAST_MEMORY_BYTES)?;
-    let mut quotas = BTreeMap::new();
+    let (mut quotas, mut prepared) = (BTreeMap::new(), None);
     let check = |files: Option<&str>| {
         if args.with_loop {
             blocks_only(files)?;
@@ -43,6 +43,7 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
             ));
         }
         quotas = limits(args, files.is_some())?;
+        prepared = Some(Mount::prepare(&args.mount).map_err(Failure::run)?);
         Ok(())
     };
     let session = Session::start(&args.stack, args.read_only, check, console)?;
@@ -50,7 +51,7 @@ fn run(args: &ServeFuseArgs, console: Console) -> Result<()> {
         return Err(Failure::usage("--cache ram:SIZE: expected the disks that it is for: --disk NAME=PATH"));
     }
     let stores_files = stores_files(&session);
-    let (dir, notes) = Mount::prepare(&args.mount).map_err(Failure::run)?;
+    let (dir, notes) = prepared.expect("the session was checked");
     // Before the threads that serve are started, since they inherit it.
     let warnings = if stores_files { Vec::new() } else { guard::stand_below_block_device() };
     for note in notes.into_iter().chain(warnings) {
