@@ -156,7 +156,12 @@ pub(super) fn link(path: &Path) -> Option<PathBuf> {
         return None;
     }
     let target = std::path::absolute(path).ok()?;
-    let _ = std::fs::remove_file(&link);
+    // A server that was killed has left its own to the same place.
+    for other in std::fs::read_dir(link.parent()?).ok()?.flatten().map(|entry| entry.path()) {
+        if other == link || std::fs::read_link(&other).is_ok_and(|there| there == target) {
+            let _ = std::fs::remove_file(&other);
+        }
+    }
     std::os::unix::fs::symlink(target, &link).ok()?;
     Some(link)
 }
