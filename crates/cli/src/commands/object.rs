@@ -86,7 +86,7 @@ impl Store {
         while let Some((dir, path)) = dirs.pop() {
             let entries = files.list(dir).unwrap_or_default();
             for entry in entries.into_iter().filter(|entry| *entry.name != *b"." && *entry.name != *b"..") {
-                let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
+                let path = format!("{path}/{}", escaped(&entry.name));
                 if entry.kind == Kind::Directory {
                     dirs.push((entry.ino, path.clone()));
                 }
@@ -122,6 +122,22 @@ impl Store {
     }
 }
 
+/// A name with what is no text, or would move the cursor of a terminal, as `\x1b`: two names stay two.
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match u8::try_from(letter) {
+                Ok(byte @ (..b' ' | b'\\' | 0x7f)) => text.extend(byte.escape_ascii().map(char::from)),
+                _ if letter.is_control() => text.extend(letter.escape_unicode()),
+                _ => text.push(letter),
+            }
+        }
+        text.extend(chunk.invalid().escape_ascii().map(char::from));
+    }
+    text
+}
+
 const fn name_of(kind: Kind) -> &'static str {
     match kind {
         Kind::File => "file",
@@ -152,8 +168,13 @@ fn list(store: &Store, as_json: bool, console: Console) -> Result<()> {
 }
 
 fn stat(store: &Store, object: &str, as_json: bool, console: Console) -> Result<()> {
+    // As it is printed, or as it is.
+    let names = [object.to_owned(), escaped(object.as_bytes())].map(|path| match path.strip_prefix('/') {
+        Some(_) => path,
+        None => format!("/{path}"),
+    });
     let by_path = || {
-        let found = store.paths.iter().find(|(_, (_, paths))| paths.iter().any(|path| path == object));
+        let found = store.paths.iter().find(|(_, (_, paths))| paths.iter().any(|path| names.contains(path)));
         found.map(|(object, _)| *object)
     };
     let number = object.parse().ok().or_else(by_path);
@@ -235,4 +256,24 @@ fn check(path: &Path, as_json: bool, console: Console) -> Result<()> {
         console.result(&text)?;
     }
     if is_good { Ok(()) } else { Err(Failure::Reported) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn names_are_printed_apart_and_leave_the_terminal_alone() {
+        for (name, expected) in [
+            (&b"plain name"[..], "plain name"),
+            ("größe 木".as_bytes(), "größe 木"),
+            (b"two\nlines\ttab", "two\\nlines\\ttab"),
+            (b"\x1b[31mred\x7f", "\\x1b[31mred\\x7f"),
+            ("\u{9b}1m".as_bytes(), "\\u{9b}1m"),
+            (b"\xff", "\\xff"),
+            (b"\\xff", "\\\\xff"),
+        ] {
+            assert_eq!(escaped(name), expected, "{name:?}");
+        }
+    }
 }

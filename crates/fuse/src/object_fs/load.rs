@@ -51,10 +51,7 @@ impl Found {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.superfluous.is_empty() {
-            notes.push(format!(
-                "removed {} files that were unlinked while they were open, replaced, or not finished",
-                self.superfluous.len()
-            ));
+            notes.push(format!("unlinked, replaced or unfinished files removed: {}", self.superfluous.len()));
         }
         if !self.unreadable.is_empty() {
             let numbers: Vec<String> = self.unreadable.iter().take(10).map(u64::to_string).collect();
