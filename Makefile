@@ -5,7 +5,7 @@
 # make bench        benches of our own code, interleaved with a bare loop
 # make bench-peers  servers and simulated caches beside others of their kind and beside replays, interleaved
 # make test-apps    SQLite, PostgreSQL and RocksDB on a loop device, half a minute each (root)
-# make baselines    ext2, ext3, ext4, btrfs, xfs and oftl under the loads of [OFTL table 2] (root, 25 min)
+# make baselines    ext2, ext3, ext4, btrfs, xfs and oftl under the loads of [OFTL table 2] (root, 10 min)
 # make test-guest   Linux's own NBD client in a small guest (qemu without KVM: two minutes or more)
 # make powercut     kills of servers under ext4, xfs and btrfs, over NBD, and failures of the machine (root)
 # make suites       pjdfstest, fsx, stress-ng, git and tar on the files of oftl, for hours (root)
