@@ -246,6 +246,10 @@ fn a_store_of_files_is_no_block_device_and_a_block_device_no_store_of_files() {
     fails(&["image", "create", &image, "--stack", "atomic", "--scale", "1/16"], 2, &no_atomic);
     let on_files = ["replay", "lsm:span=1MiB", "--stack", "zone-files", "--set", "f2fs.mode=lfs"];
     fails(&on_files, 2, &["f2fs.mode: with stack.kind = zone-files", "f2fs-zones"]);
+    let plain = dir.path().join("plain").display().to_string();
+    std::fs::write(&plain, "").unwrap();
+    let on_a_file = ["--scale", "1/64", "--image", &image, "--mount", &plain];
+    fails(&[&["serve", "fuse", "--stack", "oftl"], &on_a_file[..]].concat(), 1, &["--mount", "plain"]);
     assert!(
         ![mount, image].iter().any(|path| Path::new(path).exists()),
         "nothing is made for what is refused"

@@ -441,7 +441,7 @@ fn stacks_are_compared_on_a_drive_that_a_recording_of_files_fills() {
     let one: Value = serde_json::from_slice(&one.stdout).unwrap();
     let note = one["notes"][0].as_str().unwrap();
     // A page of 16 KiB more for each object.
-    assert!(note.contains("fitted: 253.91 MiB that the workload has at its fullest fill "), "{note}");
+    assert!(note.contains("fitted: 253.92 MiB that the workload has at its fullest fill "), "{note}");
 }
 
 #[test]
@@ -459,6 +459,29 @@ fn a_small_trace_gets_a_drive_of_fewer_dies() {
     let usable = runs.iter().map(|run| run["cost"]["usable_bytes"].as_f64().unwrap());
     let filled = 4_000.0 * 4096.0 / usable.fold(f64::MAX, f64::min);
     assert!((0.855..=0.9).contains(&filled), "{filled}");
+}
+
+#[test]
+fn objects_fit_blocks_and_sparse_ones_count_by_what_they_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = "ts_us,op,offset,len,volume\n".to_owned();
+    for object in 2..200 {
+        let at = object * 100;
+        writeln!(trace, "{at},c,0,0,{object}\n{at},w,0,30000,{object}\n{at},f,0,0,{object}").unwrap();
+    }
+    // A byte behind a hole of eight terabytes, which holds nothing.
+    let path = folder.path().join("objects.csv");
+    std::fs::write(&path, format!("{trace}30000,w,8796093022208,1,2\n30001,f,0,0,2\n")).unwrap();
+    for args in [&["--stack", "block,zone-files,oftl"][..], &["--stack", "oftl"], &[]] {
+        let output = run(folder.path(), &[&["compare", "objects.csv", "-q", "--json"], args].concat());
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let runs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+        for run in &runs {
+            assert!(run["error"].is_null(), "{args:?}: {}", run["error"]);
+            let usable = run["cost"]["usable_bytes"].as_u64().unwrap();
+            assert!((6 << 20..64 << 20).contains(&usable), "{args:?}: {usable}");
+        }
+    }
 }
 
 #[test]

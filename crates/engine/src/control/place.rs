@@ -156,14 +156,18 @@ pub(super) fn link(path: &Path) -> Option<PathBuf> {
         return None;
     }
     let target = std::path::absolute(path).ok()?;
-    // A server that was killed has left its own to the same place.
-    for other in std::fs::read_dir(link.parent()?).ok()?.flatten().map(|entry| entry.path()) {
+    put_link(&link, &target).ok()?;
+    Some(link)
+}
+
+/// The only link beside it that leads there: a server that was killed has left its own.
+fn put_link(link: &Path, target: &Path) -> std::io::Result<()> {
+    for other in std::fs::read_dir(link.parent().unwrap_or(link))?.flatten().map(|entry| entry.path()) {
         if other == link || std::fs::read_link(&other).is_ok_and(|there| there == target) {
-            let _ = std::fs::remove_file(&other);
+            std::fs::remove_file(&other)?;
         }
     }
-    std::os::unix::fs::symlink(target, &link).ok()?;
-    Some(link)
+    std::os::unix::fs::symlink(target, link)
 }
 
 #[cfg(test)]
@@ -206,5 +210,21 @@ mod tests {
         assert!(refused(&temporary.path().join("file"), own).contains("no directory"));
         assert!(socket.exists(), "a socket in a directory that is not used was removed");
         drop(listener);
+    }
+
+    #[test]
+    fn a_server_that_was_killed_is_not_found_by_the_socket_of_the_next() {
+        let temporary = tempfile::tempdir().unwrap();
+        let (dir, own) = (temporary.path().join("nandscape"), user().unwrap());
+        make(&dir, own).unwrap();
+        let sockets = ["a", "b"].map(|name| temporary.path().join(name));
+        let _listeners = sockets.each_ref().map(|socket| UnixListener::bind(socket).unwrap());
+        let links = ["1.sock", "2.sock", "3.sock"].map(|name| dir.join(name));
+        put_link(&links[0], &sockets[0]).unwrap();
+        put_link(&links[1], &sockets[1]).unwrap();
+        put_link(&links[2], &sockets[0]).unwrap();
+        assert_eq!(running_in(&dir, own).unwrap(), links[1..]);
+        put_link(&links[2], &sockets[0]).unwrap();
+        assert_eq!(running_in(&dir, own).unwrap(), links[1..], "the same again");
     }
 }
