@@ -136,11 +136,6 @@ fn collected(result: &RunResult) -> bool {
     result.flash.erases > 0 || result.layer.gc.moved_pages > 0
 }
 
-/// What a load that is repeated needs beside that.
-const fn again(result: &RunResult) -> &'static str {
-    if result.between.objects.is_some() { " (of recordings with --format ops:end=delete)" } else { "" }
-}
-
 fn no_gc(facts: &Facts<'_>) -> Option<String> {
     let result = facts.result;
     let has_flash = result.cost.total_blocks > 0 && !result.flash.by_cause.is_empty();
@@ -156,10 +151,9 @@ fn no_gc(facts: &Facts<'_>) -> Option<String> {
     };
     Some(format!(
         "nothing was erased: {} were written to a device of {}, so write amplification, wear and latencies are those of a \
-         new device; {advice}, and --repeat{} writes more",
+         new device; {advice}, and --repeat writes more",
         format_bytes(result.host.write_bytes),
         format_bytes(result.cost.usable_bytes),
-        again(result),
     ))
 }
 
@@ -314,11 +308,10 @@ fn unsteady(facts: &Facts<'_>) -> Option<String> {
     let shown: Vec<String> = fifths.iter().map(|waf| format!("{waf:.2}")).collect();
     Some(format!(
         "write amplification still changed: the fifths of what was written have {} in bytes (steady is within {:.0} % of \
-         each other and {:.0} % along the line through them); --until steady or --repeat{} writes more",
+         each other and {:.0} % along the line through them); --until steady or --repeat writes more",
         shown.join(", "),
         SPREAD * 100.0,
         SLOPE * 100.0,
-        again(facts.result),
     ))
 }
 

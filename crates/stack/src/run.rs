@@ -303,14 +303,6 @@ fn replay_on(
                 .to_owned(),
         );
     }
-    let is_there = result.error.as_ref().is_some_and(|error| error.message.ends_with("no object has"));
-    if is_there && (config.value("workload.repeat").is_some() || is_repeated(config)) {
-        result.notes.push(
-            "files that a repetition leaves are there when the next one makes them: --format ops:end=delete ends with \
-             their removal; generators of files cannot be repeated"
-                .to_owned(),
-        );
-    }
     if options.count_programs && config.seen_geometry().pages() > PROGRAM_COUNT_PAGES {
         result.notes.push(format!(
             "programs per page were not counted: the device has more than {PROGRAM_COUNT_PAGES} pages"

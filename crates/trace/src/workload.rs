@@ -11,7 +11,7 @@ use crate::source::{self, Bytes, Source};
 use crate::wrappers::dense::{dense, touches};
 use crate::wrappers::limit::Limit;
 use crate::wrappers::placed::Placed;
-use crate::wrappers::repeat::Repeat;
+use crate::wrappers::repeat::{Deletes, Repeat};
 use crate::wrappers::time_scale::time_scaled;
 use crate::wrappers::volumes::{Ends, side_by_side};
 use nandscape_core::{Params, TraceError};
@@ -91,6 +91,8 @@ struct Inner {
     options: OpenOptions,
     target: Target,
     dense: OnceLock<Result<Arc<DenseMap>>>,
+    /// It is not the last time that the workload is read.
+    is_repetition: bool,
 }
 
 /// Opens a workload once. Standard input is streamed where one pass is enough, and kept in a temporary file
@@ -121,7 +123,14 @@ impl Workload {
             }
         };
         let source = Arc::new(source);
-        let inner = Inner { name, source, options: options.clone(), target, dense: OnceLock::new() };
+        let inner = Inner {
+            name,
+            source,
+            options: options.clone(),
+            target,
+            dense: OnceLock::new(),
+            is_repetition: false,
+        };
         // Errors of a generator's parameters should come now and not at the first open.
         if matches!(*inner.source, Source::Generator { .. }) {
             inner.raw()?;
@@ -135,7 +144,14 @@ impl Workload {
         check_options(name, options, &WorkloadSpec::File(PathBuf::from(name)))?;
         let source = Arc::new(Source::Memory { name: name.to_owned(), bytes: bytes.into() });
         let (name, options) = (name.to_owned(), options.clone());
-        Ok(Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() })))
+        Ok(Self(Arc::new(Inner {
+            name,
+            source,
+            options,
+            target,
+            dense: OnceLock::new(),
+            is_repetition: false,
+        })))
     }
 
     /// What was typed, in a canonical order of keys.
@@ -158,28 +174,33 @@ impl Workload {
     pub fn with_target(&self, target: Target) -> Self {
         let Inner { name, source, options, .. } = &*self.0;
         let (name, source, options) = (name.clone(), Arc::clone(source), options.clone());
-        Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() }))
+        Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new(), is_repetition: false }))
     }
 
-    /// Opens it from the start for the nth repetition: a trace is the same, a generator has another seed.
+    /// Opens it from the start for the nth repetition: a trace is the same, a generator has another seed. A
+    /// repetition, which is any but 0, leaves no objects.
     pub fn open_again(&self, repetition: u32) -> Result<BoxReader> {
-        if repetition == 0 || !self.is_generated() {
+        if repetition == 0 {
             return self.open();
         }
-        let Inner { name, source, options, target, .. } = &*self.0;
-        let options =
-            OpenOptions { seed: options.seed.wrapping_add(u64::from(repetition)), ..options.clone() };
-        let (name, source, target) = (name.clone(), Arc::clone(source), *target);
-        Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new() })).open()
+        let mut again = self.with_target(self.0.target);
+        let inner = Arc::get_mut(&mut again.0).expect("nobody else has it yet");
+        if self.is_generated() {
+            inner.options.seed = inner.options.seed.wrapping_add(u64::from(repetition));
+        }
+        inner.dense = self.0.dense.clone();
+        inner.is_repetition = true;
+        again.open()
     }
 
     /// Opens it from the start.
     pub fn open(&self) -> Result<BoxReader> {
-        if self.0.options.repeat == 1 {
-            return self.0.once();
+        let (inner, passes) = (Arc::clone(&self.0), self.0.options.repeat);
+        let deletes = if inner.is_repetition { Deletes::Always } else { Deletes::Between };
+        if passes == 1 && deletes == Deletes::Between {
+            return inner.once();
         }
-        let inner = Arc::clone(&self.0);
-        Ok(Box::new(Repeat::new(Box::new(move || inner.once()), self.0.options.repeat)?))
+        Ok(Box::new(Repeat::new(Box::new(move || inner.once()), passes, deletes)?))
     }
 
     /// Bytes from address 0 to the largest end of any request, as opened (so after a dense remap). One pass.

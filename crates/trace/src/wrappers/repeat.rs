@@ -1,12 +1,22 @@
-//! `--repeat N`: the whole workload N times, each time opened anew.
+//! `--repeat N`: the whole workload N times, each time opened anew. Objects that a pass leaves are deleted
+//! behind it, since the next one makes the same.
 
 use crate::error::Result;
 use crate::error::io;
 use crate::gate::TIME_MAX_NS;
 use crate::options::BoxReader;
-use nandscape_core::{IoRecord, Origin, SimTime, TraceReader, WorkloadInfo};
+use nandscape_core::{IoRecord, Origin, SimTime, TraceOp, TraceReader, WorkloadInfo};
+use std::collections::BTreeSet;
 
 pub(crate) type Opener = Box<dyn FnMut() -> Result<BoxReader> + Send>;
+
+/// After which passes objects are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deletes {
+    /// All but the last.
+    Between,
+    Always,
+}
 
 /// Each pass starts one mean gap after the last request of the pass before, so that times keep growing.
 pub(crate) struct Repeat {
@@ -18,13 +28,16 @@ pub(crate) struct Repeat {
     last: u64,
     shift: u64,
     in_pass: u64,
+    deletes: Deletes,
+    /// Objects that are there.
+    live: BTreeSet<u32>,
     /// Counts of the finished passes.
     done: WorkloadInfo,
     finished: bool,
 }
 
 impl Repeat {
-    pub(crate) fn new(mut open: Opener, passes: u64) -> Result<Self> {
+    pub(crate) fn new(mut open: Opener, passes: u64, deletes: Deletes) -> Result<Self> {
         let inner = open()?;
         let done = WorkloadInfo::default();
         Ok(Self {
@@ -36,9 +49,22 @@ impl Repeat {
             last: 0,
             shift: 0,
             in_pass: 0,
+            deletes,
+            live: BTreeSet::new(),
             done,
             finished: false,
         })
+    }
+
+    /// Deletes an object that the pass has left, if it is to leave none.
+    fn delete(&mut self) -> Option<IoRecord> {
+        if self.deletes == Deletes::Between && self.pass >= self.passes {
+            return None;
+        }
+        let volume = self.live.pop_first()?;
+        self.done.records += 1;
+        let (at, op) = (SimTime(self.last), TraceOp::ObjectDelete);
+        Some(IoRecord { at, op, volume, offset: 0, len: 0, hint: 0 })
     }
 
     /// Opens the next pass; `false` after the last.
@@ -78,20 +104,30 @@ impl Iterator for Repeat {
                     self.last = at + self.shift;
                     record.at = SimTime(self.last);
                     self.in_pass += 1;
+                    match record.op {
+                        TraceOp::ObjectCreate => _ = self.live.insert(record.volume),
+                        TraceOp::ObjectDelete => _ = self.live.remove(&record.volume),
+                        _ => {}
+                    }
                     return Some(Ok(record));
                 }
                 Some(Err(error)) => {
                     self.finished = true;
                     return Some(Err(error));
                 }
-                None => match self.advance() {
-                    Ok(true) => {}
-                    Ok(false) => self.finished = true,
-                    Err(error) => {
-                        self.finished = true;
-                        return Some(Err(error));
+                None => {
+                    if let Some(record) = self.delete() {
+                        return Some(Ok(record));
                     }
-                },
+                    match self.advance() {
+                        Ok(true) => {}
+                        Ok(false) => self.finished = true,
+                        Err(error) => {
+                            self.finished = true;
+                            return Some(Err(error));
+                        }
+                    }
+                }
             }
         }
         None
@@ -119,19 +155,39 @@ impl TraceReader for Repeat {
 mod tests {
     use super::*;
     use crate::wrappers::testing::{all, io, list};
-    use nandscape_core::TraceOp;
 
     #[test]
     fn times_keep_growing_by_the_mean_gap() {
         let records = [5u64, 15, 25].map(|at| io(at, TraceOp::Read, 0, at, 1));
-        let repeat = Repeat::new(Box::new(move || Ok(list(&records))), 3).unwrap();
+        let repeat = Repeat::new(Box::new(move || Ok(list(&records))), 3, Deletes::Between).unwrap();
         let times: Vec<_> = all(repeat).iter().map(|r| r.at.as_ns()).collect();
         assert_eq!(times, [5, 15, 25, 35, 45, 55, 65, 75, 85]);
     }
 
     #[test]
     fn an_empty_workload_does_not_loop_for_ever() {
-        let repeat = Repeat::new(Box::new(|| Ok(list(&[]))), u64::MAX).unwrap();
+        let repeat = Repeat::new(Box::new(|| Ok(list(&[]))), u64::MAX, Deletes::Between).unwrap();
         assert_eq!(all(repeat), []);
+    }
+
+    #[test]
+    fn what_a_pass_leaves_is_deleted_before_the_next_one() {
+        use TraceOp::{ObjectCreate, ObjectDelete, ObjectWrite};
+        let records = [
+            io(1, ObjectCreate, 4, 0, 0),
+            io(2, ObjectCreate, 2, 0, 0),
+            io(3, ObjectCreate, 3, 0, 0),
+            io(4, ObjectWrite, 4, 0, 10),
+            io(5, ObjectDelete, 2, 0, 0),
+        ];
+        let repeat = |passes, deletes| {
+            let reader = Repeat::new(Box::new(move || Ok(list(&records))), passes, deletes).unwrap();
+            all(reader).iter().map(|record| (record.op, record.volume)).collect::<Vec<_>>()
+        };
+        let pass = records.map(|record| (record.op, record.volume));
+        let ends = [(ObjectDelete, 3), (ObjectDelete, 4)];
+        assert_eq!(repeat(1, Deletes::Between), pass);
+        assert_eq!(repeat(1, Deletes::Always), [&pass[..], &ends].concat());
+        assert_eq!(repeat(2, Deletes::Between), [&pass[..], &ends, &pass].concat());
     }
 }
