@@ -53,7 +53,7 @@ impl Base for Zones {
         device: D,
     ) -> Result<Boxed> {
         let zoned = ZonedNamespace::<_, O>::new(device, &setup(config)?);
-        Ok(Box::new(zoned.map_err(|error| build_error(&error))?))
+        Ok(Box::new(zoned.map_err(|error| build_error(config, &error))?))
     }
 
     fn needs_oob(config: &StackConfig) -> bool {
@@ -69,21 +69,30 @@ impl Base for Zones {
         let layer = |part: BlockPart| conventional_layer(config, &setup, part, lasts);
         let shared: SharedDevice = share(device);
         let zoned = with_conventional(shared, &setup, layer, Sabotage::None);
-        Ok(Box::new(zoned.map_err(|error| error.0)?))
+        Ok(Box::new(zoned.map_err(|error| match error {
+            Failed::Zones(error) => build_error(config, &error),
+            Failed::Layer(error) => error,
+        })?))
     }
 }
 
 /// An error of either part of zones that are built.
-struct Failed(ConfigError);
+enum Failed {
+    Zones(ZoneStartError),
+    Layer(ConfigError),
+}
 
 impl From<ZoneStartError> for Failed {
     fn from(error: ZoneStartError) -> Self {
-        Self(build_error(&error))
+        Self::Zones(error)
     }
 }
 
-fn build_error(error: &ZoneStartError) -> ConfigError {
-    ConfigError::Build(error.to_string())
+fn build_error(config: &StackConfig, error: &ZoneStartError) -> ConfigError {
+    match error {
+        ZoneStartError::NoRoom { .. } => ConfigError::Build(error.to_string()),
+        _ => ConfigError::Start { stack: config.stack.info.name, message: error.to_string() },
+    }
 }
 
 /// The page map of conventional zones.
@@ -99,13 +108,13 @@ fn conventional_layer(
     let params = Params::check(&page_map::INFO, "ftl.", &typed).expect("a size is a capacity");
     let wrong = |error: &dyn std::fmt::Display| {
         let expected = format!("room for the page map of conventional zones ({error})");
-        Failed(config.zone.error(CONVENTIONAL_OP, expected).into())
+        Failed::Layer(config.zone.error(CONVENTIONAL_OP, expected).into())
     };
     if !lasts {
         return Ok(Box::new(PageMap::new(part, &params).map_err(|error| wrong(&error))?));
     }
     let opened = Journal::open(part, config.journal.options());
-    let mut journal = opened.map_err(|error| Failed(ConfigError::Build(error.to_string())))?;
+    let mut journal = opened.map_err(|error| Failed::Layer(ConfigError::Build(error.to_string())))?;
     // What the start read and wrote is over before the first request.
     journal.reset_time(SimTime::ZERO);
     Ok(Box::new(PageMap::new(journal, &params).map_err(|error| wrong(&error))?))
