@@ -4,20 +4,26 @@
 use crate::StackConfig;
 use crate::keys::{ConfigError, Result};
 use crate::kinds::oftl;
-use nandscape_core::units;
+use nandscape_core::{OutOfBand, units};
+use nandscape_object::oftl::ObjectOob;
 
 /// Least bytes for a page: its OOB in the medium and an entry of a map.
 const PAGE_BYTES: u64 = 8;
-/// Least bytes more for a page of a store of files that has a table of all places: its owner.
+/// Least bytes more for a page below a file system: its owner.
 const OWNER_BYTES: u64 = 6;
+/// Least bytes for a page of a store of objects: its OOB in the medium.
+const OBJECT_BYTES: u64 = size_of::<<ObjectOob as OutOfBand>::Page>() as u64;
 /// Least bytes for a block: state in the medium and in the translation layer.
 const BLOCK_BYTES: u64 = 48;
 
 pub(crate) fn check(config: &StackConfig) -> Result<()> {
     let geometry = config.seen_geometry();
     let (pages, blocks) = (u64::from(geometry.pages()), u64::from(geometry.blocks()));
-    let has_owners = config.has_file_system() || config.stack.info.name == oftl::KIND.info.name;
-    let page_bytes = PAGE_BYTES + if has_owners { OWNER_BYTES } else { 0 };
+    let page_bytes = match config.stack.info.name {
+        name if name == oftl::KIND.info.name => OBJECT_BYTES,
+        _ if config.has_file_system() => PAGE_BYTES + OWNER_BYTES,
+        _ => PAGE_BYTES,
+    };
     let needed = pages * page_bytes + blocks * BLOCK_BYTES;
     let available = available().filter(|available| needed > *available);
     let limited = || usize::try_from(needed).map_or(true, |n| Vec::<u8>::new().try_reserve_exact(n).is_err());
