@@ -3,7 +3,7 @@
 use crate::config::{ConfigError, StackConfig, Typed};
 use crate::flash::BuildOptions;
 use crate::interfaces::{INTERFACES, Place};
-use crate::kinds::ext;
+use crate::kinds::{BLOCK, ext};
 use crate::mapped::{LostPage, lost_pages};
 use crate::stacks::{OnDevice, Over, build_in_memory, over, stack_of};
 use crate::{caching, memory};
@@ -81,7 +81,9 @@ pub fn resolve(typed: &Typed, storage: &Storage) -> Result<StackConfig, StorageE
         }
         let (asked, stored) = (asked.value(&key), held.value(&key));
         if asked != stored {
-            let or_nothing = |value: Option<String>| value.unwrap_or_else(|| "no value".to_owned());
+            // Without a stack it is a block device.
+            let none = if key == "stack.kind" { BLOCK.info.name } else { "no value" };
+            let or_nothing = |value: Option<String>| value.unwrap_or_else(|| none.to_owned());
             return Err(StorageError::Contradiction {
                 key,
                 asked: or_nothing(asked),

@@ -4,6 +4,7 @@ use super::protocol::{Answer, Ask};
 use crate::stat::Stat;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Error, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub enum ClientError {
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: Error },
+    #[error("{}: expected the control socket of a server, which this file is not", path.display())]
+    NoSocket { path: PathBuf },
     #[error("{}: expected an answer in JSON: {message}", path.display())]
     Answer { path: PathBuf, message: String },
     #[error("{message} ({name})")]
@@ -37,6 +40,9 @@ impl Client {
     /// Connects to the socket at `path`.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
         let failed = |error| ClientError::Io { path: path.to_owned(), error };
+        if std::fs::metadata(path).is_ok_and(|meta| !meta.file_type().is_socket()) {
+            return Err(ClientError::NoSocket { path: path.to_owned() });
+        }
         let stream = UnixStream::connect(path).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         Ok(Self { path: path.to_owned(), reader: BufReader::new(stream) })
