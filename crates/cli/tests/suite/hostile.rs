@@ -250,6 +250,7 @@ fn a_store_of_files_is_no_block_device_and_a_block_device_no_store_of_files() {
     std::fs::write(&plain, "").unwrap();
     let on_a_file = ["--scale", "1/64", "--image", &image, "--mount", &plain];
     fails(&[&["serve", "fuse", "--stack", "oftl"], &on_a_file[..]].concat(), 1, &["--mount", "plain"]);
+    fails(&["stat", &plain], 1, &["plain", "expected the control socket of a server"]);
     assert!(
         ![mount, image].iter().any(|path| Path::new(path).exists()),
         "nothing is made for what is refused"
