@@ -123,14 +123,7 @@ impl Workload {
             }
         };
         let source = Arc::new(source);
-        let inner = Inner {
-            name,
-            source,
-            options: options.clone(),
-            target,
-            dense: OnceLock::new(),
-            is_repetition: false,
-        };
+        let inner = Inner::new(name, source, options, target);
         // Errors of a generator's parameters should come now and not at the first open.
         if matches!(*inner.source, Source::Generator { .. }) {
             inner.raw()?;
@@ -143,15 +136,7 @@ impl Workload {
     pub fn from_bytes(name: &str, bytes: &[u8], options: &OpenOptions, target: Target) -> Result<Self> {
         check_options(name, options, &WorkloadSpec::File(PathBuf::from(name)))?;
         let source = Arc::new(Source::Memory { name: name.to_owned(), bytes: bytes.into() });
-        let (name, options) = (name.to_owned(), options.clone());
-        Ok(Self(Arc::new(Inner {
-            name,
-            source,
-            options,
-            target,
-            dense: OnceLock::new(),
-            is_repetition: false,
-        })))
+        Ok(Self(Arc::new(Inner::new(name.to_owned(), source, options, target))))
     }
 
     /// What was typed, in a canonical order of keys.
@@ -173,8 +158,7 @@ impl Workload {
     #[must_use]
     pub fn with_target(&self, target: Target) -> Self {
         let Inner { name, source, options, .. } = &*self.0;
-        let (name, source, options) = (name.clone(), Arc::clone(source), options.clone());
-        Self(Arc::new(Inner { name, source, options, target, dense: OnceLock::new(), is_repetition: false }))
+        Self(Arc::new(Inner::new(name.clone(), Arc::clone(source), options, target)))
     }
 
     /// Opens it from the start for the nth repetition: a trace is the same, a generator has another seed. A
@@ -246,6 +230,11 @@ fn check_options(text: &str, options: &OpenOptions, workload: &WorkloadSpec) -> 
 }
 
 impl Inner {
+    fn new(name: String, source: Arc<Source>, options: &OpenOptions, target: Target) -> Self {
+        let options = options.clone();
+        Self { name, source, options, target, dense: OnceLock::new(), is_repetition: false }
+    }
+
     fn settings(&self) -> ReadSettings {
         ReadSettings {
             volumes: self.options.volumes.clone(),
