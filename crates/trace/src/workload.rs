@@ -171,8 +171,9 @@ impl Workload {
         let inner = Arc::get_mut(&mut again.0).expect("nobody else has it yet");
         if self.is_generated() {
             inner.options.seed = inner.options.seed.wrapping_add(u64::from(repetition));
+        } else {
+            inner.dense = self.0.dense.clone();
         }
-        inner.dense = self.0.dense.clone();
         inner.is_repetition = true;
         again.open()
     }
