@@ -377,10 +377,8 @@ impl<D: FlashDevice<ObjectOob>> Oftl<D> {
         for old in std::mem::replace(&mut object.parts, places) {
             self.blocks.invalidate(old);
         }
-        if object.layout.run_bytes(self.sizes.inline_bytes).is_some() {
-            // With the places of the pages that were programmed before it.
-            object.layout.is_inline(|_| {});
-        }
+        // With the places of the pages that were programmed before it.
+        object.layout.is_said_inline();
         for id in object.replaced.drain(..) {
             self.table.replacing.remove(&id);
         }

@@ -208,6 +208,13 @@ impl Layout {
         }
     }
 
+    /// The metadata of the object is on the flash: it says all of the leaves that have no layout page.
+    pub fn is_said_inline(&mut self) {
+        for leaf in self.leaves.values_mut().filter(|leaf| leaf.page == NOWHERE) {
+            leaf.known = Known::Whole;
+        }
+    }
+
     /// A leaf as it was read from its layout page.
     pub fn put_leaf(&mut self, number: u32, places: Vec<u32>, page: u32, tid: u64) {
         let mapped = places.iter().filter(|place| **place != NOWHERE).count() as u32;

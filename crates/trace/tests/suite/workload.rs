@@ -198,3 +198,18 @@ fn time_going_back_is_an_error_with_its_line() {
     assert!(error.contains("line 3") && error.contains("goes back") && error.contains("t.csv"), "{error}");
     assert!(reader.next().is_none());
 }
+
+/// Another seed has other pages, of which a dense space is made anew.
+#[test]
+fn repetitions_of_a_generator_are_dense_by_themselves() {
+    let options = OpenOptions { remap_dense: true, ..OpenOptions::default() };
+    let workload = Workload::new("uniform:span=50%,bs=4k,count=500", &options, TARGET).unwrap();
+    let read = |repetition| -> Vec<_> {
+        workload.open_again(repetition).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    let (first, again) = (read(0), read(1));
+    assert_ne!(first, again);
+    for records in [first, again] {
+        assert!(records.iter().all(|record| record.end() <= 500 * 4096), "{:?}", records.last());
+    }
+}
